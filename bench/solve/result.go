@@ -48,6 +48,8 @@ type Result struct {
 	Bound       *Bound   `json:"bound"`
 	Conditional *Bound   `json:"conditional_bound,omitempty"`
 	Gap         *float64 `json:"gap"` // (objective − bound) / objective
+	// Explanations say why Bound and Conditional hold, where a search proved them; Explain fills them in.
+	Explanations []Explanation `json:"explanations,omitempty"`
 	// OptimalWithin are the assumptions under which the plan is optimal, where it
 	// is not proved to be so among all plans.
 	OptimalWithin []string      `json:"optimal_within,omitempty"`
@@ -86,6 +88,22 @@ type Result struct {
 	Unverified bool `json:"-"`
 	// Err is the error behind Status infeasible, limit or error.
 	Err error `json:"-"`
+}
+
+// Explanation is why a bound holds that a search proved: which argument excluded which part of it.
+type Explanation struct {
+	Value       float64       `json:"value"`
+	Assumptions []string      `json:"assumptions"`
+	Why         []proof.Share `json:"why"`
+}
+
+// Explain fills in the explanations of the bounds.
+func (r *Result) Explain() {
+	for _, b := range []*Bound{r.Bound, r.Conditional} {
+		if b != nil && len(b.Why) > 0 {
+			r.Explanations = append(r.Explanations, Explanation{b.Value, b.Assumptions, b.Why})
+		}
+	}
 }
 
 // Parameters are the options of the run that can change its result.

@@ -43,7 +43,7 @@ type solveOptions struct {
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
 	certify, certificateFile, solverLog   string
-	inProcess, replicas                   bool
+	inProcess, replicas, explainBound     bool
 	gpuFlags
 }
 
@@ -72,7 +72,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
-		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend, and for branch-and-bound, which runs beside it by default", Value: 1, Destination: &o.threads, Category: "solver"},
+		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
 		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
 		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
@@ -91,6 +91,7 @@ func newSolve(s streams) *cli.Command {
 		&cli.StringFlag{Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound", Destination: &o.certificateFile, Category: "output"},
 		&cli.StringFlag{Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp", Destination: &o.exportModel, Category: "output"},
 	)
+	flags = append(flags, &cli.BoolFlag{Name: "explain-bound", Usage: "print which argument excluded how much of the search that proved the bound", Destination: &o.explainBound, Category: "output"})
 	return &cli.Command{
 		Name:      "solve",
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
@@ -328,12 +329,18 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	if o.exportModel != "" {
 		unwritten = cmp.Or(unwritten, exportModel(s, o, r))
 	}
+	if o.explainBound {
+		r.Explain()
+	}
 	if o.json() {
 		if err := r.WriteJSON(results); err != nil {
 			return err
 		}
 	} else if r.Err == nil || r.Plan != nil {
 		render.Result(results, &j.Case, r)
+		if o.explainBound {
+			render.Explain(results, j.Problem, r)
+		}
 	}
 	return errors.Join(r.Err, unwritten) // the answer first: that nothing fits is not lost
 }

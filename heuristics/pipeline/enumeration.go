@@ -3,8 +3,8 @@ package pipeline
 import (
 	"slices"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // enumeration is a depth-first search over the allocations that may have a pattern of period T a mini-batch or less,

@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"

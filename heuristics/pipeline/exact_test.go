@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"

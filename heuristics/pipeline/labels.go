@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 )
 
 // labelSearch decides by label-setting with dominance whether processors that are empty at first can start a

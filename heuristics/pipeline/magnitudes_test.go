@@ -11,8 +11,8 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/periodic"
-	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
 )
 

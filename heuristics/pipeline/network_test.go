@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 
 	"workbench/model/plan"
 	"workbench/model/testfile"

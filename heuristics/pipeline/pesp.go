@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // pesp decides whether an allocation has a 1-periodic pattern of period T or less: a periodic event scheduling problem

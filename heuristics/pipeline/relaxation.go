@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 )
 
 // relaxation has what is computed once of an instance at a period T: which layers are negligible, and lower bounds

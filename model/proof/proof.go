@@ -39,7 +39,7 @@ type Bound struct {
 
 	// Why says which argument excluded which part of the search that proved the bound, the largest part first; nil if it
 	// was no search.
-	Why []Share `json:"why,omitempty"`
+	Why []Share `json:"-"`
 
 	// Certificate is the proof of a Certified bound that was made of a
 	// formulation.
