@@ -43,7 +43,7 @@ const (
 // commands, sweeps, pictures and reports take all they need to know of it.
 type Problem struct {
 	Name      string   // as on the command line
-	Also      []string // what others call it, several problems perhaps alike
+	Aliases   []string // other names that the command line takes
 	Title     string
 	Source    string   // "[001]"
 	Objective string   // what is minimised, with its unit

@@ -158,7 +158,7 @@ func newApp(s streams) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Commands: []*cli.Command{
-			newSolve(s), newCompare(s), newCurve(s), newBudget(s), newVerify(s), newShow(s),
+			newPlan(s), newSolve(s), newCompare(s), newCurve(s), newBudget(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
 			newFormulation(s), newFragmentation(s), newPlace(s), newStages(s), newExport(s), newBench(s), newDoctor(s), newCompletion(s),
 		},

@@ -187,7 +187,7 @@ func flagValues(name string, before []string) (all []string) {
 			all = append(all, p.Name)
 		}
 	case "method", "methods":
-		p := catalog.DefaultProblem
+		p := catalog.Problems()[0].Name
 		for i, w := range before[:len(before)-1] {
 			switch name, value, given := splitFlag(w); {
 			case !isFlag(w) || name != "problem" && name != "p":

@@ -18,7 +18,7 @@ func TestCandidates(t *testing.T) {
 		{[]string{"zoo", ""}, "show", "solve"},
 		{[]string{"solve", "--"}, "--memory", "--timeline"},
 		{[]string{"solve", "zoo:g"}, "zoo:gpt2", "zoo:vgg16"},
-		{[]string{"solve", "--method", "g"}, "greedy", "l2l"},
+		{[]string{"solve", "--problem", "weight-offload", "--method", "g"}, "greedy", "l2l"},
 		{[]string{"solve", "--backend", ""}, "lpsolve", "zoo:gpt2"},
 		{[]string{"completion", ""}, "fish", "solve"},
 		{[]string{"solve", "--quiet", ""}, "zoo:gpt2", "solve"},

@@ -31,6 +31,7 @@ var printed = []struct {
 	{line: "show @greedy.json --instance @small.json"},
 	{line: "fragmentation @greedy.json --instance @small.json"},
 	{line: "budget zoo:rnn --problem remat --gpu 16GiB"},
+	{line: "plan zoo:rnn --memory 4GiB --time-limit 2s"},
 	{line: "problems"},
 	{line: "methods --problem remat"},
 	{line: "zoo list"},

@@ -49,7 +49,7 @@ type solveOptions struct {
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
 	return append(append([]cli.Flag{
-		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: catalog.DefaultProblem, Destination: &o.problem, Category: "instance"},
+		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them (default: the first that takes the kind of INSTANCE)", Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance"},
 		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
 		&cli.BoolFlag{Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn", Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas")},
@@ -133,11 +133,7 @@ type job struct {
 
 // job reads the instance and checks every flag.
 func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, error) {
-	p, err := catalog.FindProblem(o.problem)
-	if err != nil {
-		return nil, err
-	}
-	in, err := load(s, p, spec)
+	p, in, err := problemAndInstance(s, o.problem, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -261,6 +257,25 @@ func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
 	return nil
 }
 
+// problemAndInstance returns the problem of a name and the instance of spec: without a name the
+// first problem that takes the instance, without spec the example of the problem.
+func problemAndInstance(s streams, name, spec string) (*solve.Problem, *solve.Instance, error) {
+	if name == "" && spec != "" {
+		in, err := solve.Load(spec, s.in)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := catalog.ProblemFor(in)
+		return p, in, err
+	}
+	p, err := catalog.FindProblem(cmp.Or(name, catalog.Problems()[0].Name))
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := load(s, p, spec)
+	return p, in, err
+}
+
 // load reads the instance of spec, or the problem's embedded default.
 func load(s streams, p *solve.Problem, spec string) (*solve.Instance, error) {
 	if spec == "" {
@@ -273,6 +288,9 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	j, err := o.job(ctx, s, spec)
 	if err != nil {
 		return err
+	}
+	if spec == "" && o.problem == "" && !o.quiet {
+		fmt.Fprintf(s.err, "demonstration: %s of %s; workbench plan INSTANCE --gpu SIZE answers for a network of your own\n", j.Problem.Name, j.Problem.Example)
 	}
 	j.Setting.Spent = j.ranged // of the one limit there is; each method of a comparison has its own
 	m, err := catalog.FindMethod(j.Problem, cmp.Or(o.method, catalog.DefaultMethod(j.Problem, j.Instance)))

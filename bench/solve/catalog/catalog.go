@@ -12,9 +12,6 @@ import (
 	"workbench/model/nearest"
 )
 
-// DefaultProblem is what commands work on without --problem.
-const DefaultProblem = "weight-offload"
-
 // Problems returns the table of problems.
 func Problems() []*solve.Problem {
 	all := []*solve.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload(), method.Flush(), method.Placement()}
@@ -44,28 +41,32 @@ func DefaultMethod(p *solve.Problem, in *solve.Instance) string {
 	return p.Defaults[0]
 }
 
-// FindProblem returns the problem of that name. An unknown name is an error that
-// suggests the problems that others call so, those that have a method of that name,
-// or the nearest.
-func FindProblem(name string) (*solve.Problem, error) {
-	var names, called, having []string
+// ProblemFor returns the problem that commands work on without --problem: the first that takes
+// the kind of the instance.
+func ProblemFor(in *solve.Instance) (*solve.Problem, error) {
 	for _, p := range Problems() {
-		if p.Name == name {
+		if slices.Contains(p.Takes, in.Kind()) {
+			return p, nil
+		}
+	}
+	return nil, solve.InputError(fmt.Errorf("no problem takes %s, a %s", in.Name, solve.KindWord(in.Kind())))
+}
+
+// FindProblem returns the problem of that name or alias. An unknown name is an error that
+// suggests the problems that have a method of that name, or the nearest.
+func FindProblem(name string) (*solve.Problem, error) {
+	var names, having []string
+	for _, p := range Problems() {
+		if p.Name == name || slices.Contains(p.Aliases, strings.ToLower(name)) {
 			return p, nil
 		}
 		names = append(names, p.Name)
-		if slices.Contains(p.Also, strings.ToLower(name)) {
-			called = append(called, p.Name)
-		}
 		if _, err := FindMethod(p, name); err == nil {
 			having = append(having, p.Name)
 		}
 	}
 	hint := nearest.Hint(name, names)
-	switch {
-	case len(called) > 0:
-		hint = "did you mean " + strings.Join(called, " or ") + "?"
-	case len(having) > 0:
+	if len(having) > 0 {
 		hint = "it is a method of " + strings.Join(having, ", ")
 	}
 	return nil, solve.InputError(fmt.Errorf("unknown problem %q: %s", name, hint))

@@ -22,7 +22,7 @@ import (
 func ActivationOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      offloadview.Problem,
-		Also:      []string{"offload", "offloading"},
+		Aliases:   []string{"offload", "offloading"},
 		Title:     "which activations go to the host between forward and backward, and when",
 		Source:    "[000], [004] ch. 3",
 		Objective: "makespan of a training step, seconds",

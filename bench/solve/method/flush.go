@@ -24,7 +24,7 @@ import (
 func Flush() *solve.Problem {
 	return &solve.Problem{
 		Name:      flush.Problem,
-		Also:      []string{"zero-bubble", "schedule", "scheduling"},
+		Aliases:   []string{"zero-bubble", "schedule", "scheduling"},
 		Title:     "when the GPUs of a pipeline compute what, of micro-batches that pass through before the weights change",
 		Source:    "Qi et al. 2024",
 		Objective: "span: a GPU's time from its first start to its last end, seconds",

@@ -21,7 +21,7 @@ import (
 func Join() *solve.Problem {
 	return &solve.Problem{
 		Name:      plan.Join,
-		Also:      []string{"siamese"},
+		Aliases:   []string{"siamese"},
 		Title:     "rematerialization of branches that meet in one loss, unit sizes",
 		Source:    "[004] ch. 1",
 		Objective: "makespan of a training step, in the unit of its costs",

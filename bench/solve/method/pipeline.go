@@ -33,7 +33,7 @@ const (
 func Pipeline() *solve.Problem {
 	return &solve.Problem{
 		Name:      plan.Pipeline,
-		Also:      []string{"pipelines", "model-parallelism"},
+		Aliases:   []string{"pipelines", "model-parallelism"},
 		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
 		Source:    "[004] ch. 5–7",
 		Objective: "period per mini-batch T/k, seconds",

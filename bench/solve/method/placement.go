@@ -26,7 +26,7 @@ import (
 func Placement() *solve.Problem {
 	return &solve.Problem{
 		Name:      placement.Problem,
-		Also:      []string{"allocation", "addresses", "arena"},
+		Aliases:   []string{"allocation", "addresses", "arena"},
 		Title:     "addresses of buffers with known lifetimes",
 		Source:    "Garey and Johnson 1979, SR2",
 		Objective: "height: what the buffers reach up to, bytes",

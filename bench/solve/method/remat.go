@@ -31,7 +31,7 @@ import (
 func Remat() *solve.Problem {
 	return &solve.Problem{
 		Name:      plan.Remat,
-		Also:      []string{"checkpointing", "gradient-checkpointing", "activation-checkpointing", "recompute", "recomputation"},
+		Aliases:   []string{"checkpoint", "checkpointing", "rematerialization", "gradient-checkpointing", "activation-checkpointing", "recompute", "recomputation"},
 		Title:     "which activations are kept and which are computed again",
 		Source:    "[002], [004] ch. 2, Checkmate",
 		Objective: "makespan of a training step, seconds",

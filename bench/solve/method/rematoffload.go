@@ -31,7 +31,6 @@ const pofoSlots = 50
 func RematOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      combinedview.Problem,
-		Also:      []string{"offload", "offloading"},
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",

@@ -20,7 +20,7 @@ import (
 func Swap() *solve.Problem {
 	return &solve.Problem{
 		Name:      swapview.Problem,
-		Also:      []string{"out-of-core"},
+		Aliases:   []string{"out-of-core"},
 		Title:     "which variables leave the GPU between the functions that use them, and when",
 		Source:    "[003]",
 		Objective: "makespan of a training step, seconds",

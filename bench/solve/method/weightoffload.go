@@ -23,7 +23,7 @@ import (
 func WeightOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      weightoffload.Problem,
-		Also:      []string{"offload", "offloading", "weights"},
+		Aliases:   []string{"weights"},
 		Title:     "which weights leave the GPU between uses, and when they move",
 		Source:    "[001]",
 		Objective: "period of a training step, seconds",

@@ -1,0 +1,81 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"workbench/bench/solve"
+	"workbench/bench/solve/strategy"
+	"workbench/model/platform"
+)
+
+// Strategies prints a ranking of strategies: what the step needs, a row a strategy, the bound
+// under them and, where nothing fits, what would.
+func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
+	fmt.Fprintf(w, "%s: needs %s%s\n", r.Instance.Name, platform.FormatBytes(r.Activations+r.State), has(r, gpu))
+	if r.Memory <= 0 {
+		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much: shard it (FSDP, ZeRO) or use more GPUs\n", platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory))
+	}
+	if len(r.Rows) > 0 {
+		t := Table(w, table.Row{"strategy", "step time", "", "peak memory", "optimality gap"}, 2, 3, 4)
+		for k := range r.Rows {
+			t.AppendRow(strategyRow(&r.Rows[k], r))
+		}
+		t.Render()
+	}
+	if b := r.Bound; b != nil {
+		fmt.Fprintf(w, "no plan of these strategies is faster than %s (%s)\n", platform.FormatSeconds(b.Value), b.Proof)
+	}
+	if r.Best() == nil && r.Memory > 0 {
+		fmt.Fprintf(w, "a plan is known from %s of activations on; there are %s\n", platform.FormatBytes(r.Minimum), platform.FormatBytes(r.Memory))
+		if r.ProvedMinimum > 0 {
+			fmt.Fprintf(w, "proved: no plan of these strategies fits in less than %s\n", platform.FormatBytes(r.ProvedMinimum))
+		}
+		if r.LargestBatch > 0 {
+			fmt.Fprintf(w, "largest batch with a known plan: %d (estimated, sizes in proportion to the batch)\n", r.LargestBatch)
+		}
+	}
+}
+
+// has says what there is for the step.
+func has(r *strategy.Ranking, gpu string) string {
+	if r.Budget == nil {
+		return fmt.Sprintf(", %s of them activations; there are %s for activations", platform.FormatBytes(r.Activations), platform.FormatBytes(r.Memory))
+	}
+	return fmt.Sprintf(" (%s activations, %s state); %s has %s (%s usable)", platform.FormatBytes(r.Activations), platform.FormatBytes(r.State),
+		gpu, platform.FormatBytes(r.Budget.GPU), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve))
+}
+
+// strategyRow is a strategy as a row of the table. The gap is to the bound of the strategy's
+// own problem.
+func strategyRow(x *strategy.Row, r *strategy.Ranking) table.Row {
+	if x.StepTime == nil {
+		peak := "-"
+		if x.Method == "store-all" {
+			peak = platform.FormatBytes(r.Activations)
+		}
+		return table.Row{x.Strategy, "-", "", peak, why(x)}
+	}
+	gap := "-"
+	switch {
+	case x.Status == solve.Optimal:
+		gap = "optimal (" + x.Problem + ")"
+	case x.Gap != nil:
+		gap = fmt.Sprintf("%.2g %%", 100**x.Gap)
+	}
+	return table.Row{x.Strategy, platform.FormatSeconds(*x.StepTime), fmt.Sprintf("%+.1f %%", 100**x.Slowdown), platform.FormatBytes(*x.Peak), gap}
+}
+
+// why says in a few words why a strategy has no plan.
+func why(x *strategy.Row) string {
+	switch {
+	case x.Status == solve.Infeasible:
+		return "does not fit (proved)"
+	case strings.Contains(x.Error, "needs"), x.Status == solve.Limit:
+		return "does not fit"
+	}
+	return "not for this instance"
+}

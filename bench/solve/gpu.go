@@ -1,0 +1,33 @@
+package solve
+
+// A GPU is a device that --gpu may name. Memory in bytes, Link in bytes per second: what a copy
+// to the host reaches one way, about 80 % of what its bus is specified for.
+type GPU struct {
+	Name   string
+	Memory float64
+	Link   float64
+}
+
+const gib = 1 << 30
+
+// GPUs returns the devices that --gpu may name, from their makers' data sheets.
+func GPUs() []GPU {
+	const pcie3, pcie4, pcie5, nvlinkC2C = 12e9, 25e9, 50e9, 360e9
+	return []GPU{
+		{"t4", 16 * gib, pcie3},
+		{"v100", 32 * gib, pcie3},
+		{"a10", 24 * gib, pcie4},
+		{"rtx3090", 24 * gib, pcie4},
+		{"rtx4090", 24 * gib, pcie4},
+		{"l4", 24 * gib, pcie4},
+		{"l40s", 48 * gib, pcie4},
+		{"a100-40", 40 * gib, pcie4},
+		{"a100", 80 * gib, pcie4},
+		{"h100", 80 * gib, pcie5},
+		{"h200", 141e9, pcie5},
+		{"gh200", 96 * gib, nvlinkC2C},
+		{"b200", 180e9, pcie5},
+		{"mi250x", 64 * gib, pcie4},
+		{"mi300x", 192 * gib, pcie5},
+	}
+}

@@ -1,0 +1,331 @@
+// Package strategy runs every way to fit a training step into the memory of one GPU and ranks the
+// verified plans by step time: keeping everything and usual practice, recomputation, offloading
+// of activations, both together, and offloading of weights.
+package strategy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/method"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/training"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+)
+
+// A Strategy is one way to fit a training step into memory: a method of a problem.
+type Strategy struct {
+	Name    string
+	Allow   string // the word of --allow that admits it, "" for references
+	Problem func() *solve.Problem
+	Method  string   // "": the problem's default for the instance
+	Kinds   []string // of instances it is offered for
+	Quick   bool     // ends in milliseconds and runs before the others
+	Weights bool     // moves weights, so that it is for states that do not fit
+}
+
+// The words of --allow, in the order in which help lists them.
+const (
+	Recompute = "recompute"
+	Offload   = "offload"
+	Weights   = "weights"
+)
+
+// Words returns what --allow may name.
+func Words() []string { return []string{Recompute, Offload, Weights} }
+
+// All returns the strategies in the order in which equal plans are ranked: the simplest first.
+func All() []Strategy {
+	chains, steps, graphs := []string{chain.Kind}, []string{training.Kind}, []string{graph.Kind, training.Kind}
+	every := slices.Concat(chains, graphs)
+	return []Strategy{
+		{Name: "keep everything", Problem: method.Remat, Method: "store-all", Kinds: every, Quick: true},
+		{Name: "checkpoint per block", Problem: method.Remat, Method: "periodic", Kinds: chains, Quick: true},
+		{Name: "PyTorch min-cut partitioner", Problem: method.Remat, Method: "min-cut", Kinds: steps, Quick: true},
+		{Name: "PyTorch memory budget", Problem: method.Remat, Method: "knapsack-dp", Kinds: steps},
+		{Name: "recompute", Allow: Recompute, Problem: method.Remat, Kinds: every},
+		{Name: "offload activations", Allow: Offload, Problem: method.ActivationOffload, Kinds: chains},
+		{Name: "recompute and offload", Allow: Recompute + "," + Offload, Problem: method.RematOffload, Kinds: slices.Concat(chains, steps)},
+		{Name: "offload weights", Allow: Weights, Problem: method.WeightOffload, Kinds: chains, Weights: true},
+	}
+}
+
+// allowed reports whether each word that a strategy needs is among those allowed.
+func (s *Strategy) allowed(words []string) bool {
+	for word := range strings.SplitSeq(s.Allow, ",") {
+		if word != "" && !slices.Contains(words, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// Options say what to fit into. Sizes in bytes.
+type Options struct {
+	// Setting has the limits and the link. Its Platform.Memory is for activations unless GPU is given.
+	Setting solve.Setting
+	// GPU is the memory of the whole device, of which Reserve is left to driver and allocator; 0: none given.
+	GPU, Reserve float64
+	Optimizer    solve.Optimizer
+	Allow        []string
+}
+
+// A Row is what one strategy reached. Step times in seconds, sizes in bytes.
+type Row struct {
+	Strategy string       `json:"strategy"`
+	Problem  string       `json:"problem"`
+	Method   string       `json:"method"`
+	Status   solve.Status `json:"status"`
+	StepTime *float64     `json:"step_time"`
+	// Slowdown is the part by which the step is longer than one that keeps everything.
+	Slowdown *float64 `json:"slowdown"`
+	Peak     *float64 `json:"peak_memory"`
+	// Memory is what the plan may take: of activations or, where weights move, of everything.
+	Memory float64 `json:"memory"`
+	// Bound is the best lower bound on the step time among plans of this strategy's problem.
+	Bound   *solve.Bound  `json:"bound"`
+	Gap     *float64      `json:"gap"`
+	Error   string        `json:"error,omitempty"`
+	Result  *solve.Result `json:"-"`
+	settled *solve.Problem
+}
+
+// A Ranking is the answer to: this step does not fit, what now?
+type Ranking struct {
+	Instance plan.InstanceRef `json:"instance"`
+	// Activations is the peak of activations when everything is kept; State is what is
+	// resident beside them: weights, gradients, optimizer state, inputs.
+	Activations float64 `json:"activations"`
+	State       float64 `json:"state"`
+	// Budget is what a whole GPU goes to; nil: the memory of activations was given.
+	Budget *solve.Budget `json:"budget,omitempty"`
+	// Memory is left for activations; not positive if the state does not fit.
+	Memory    float64 `json:"memory"`
+	Bandwidth float64 `json:"bandwidth"`
+	// Compute is the step time of keeping everything with unlimited memory.
+	Compute float64 `json:"compute"`
+	Rows    []Row   `json:"strategies"` // plans by step time, then those without one
+	// Bound is a lower bound on the step time of every plan of the strategies that ran, without
+	// those that move weights; nil: none is known.
+	Bound *solve.Bound `json:"bound"`
+	// Minimum is the smallest memory of activations for which a plan is known. Where nothing
+	// fits, ProvedMinimum is the smallest for which none is excluded by proof, and LargestBatch
+	// the largest batch that is known to fit; 0 if unknown.
+	Minimum       float64 `json:"minimum"`
+	ProvedMinimum float64 `json:"proved_minimum,omitempty"`
+	LargestBatch  int     `json:"largest_batch,omitempty"`
+}
+
+// Best returns the fastest row that has a plan, nil if none has.
+func (r *Ranking) Best() *Row {
+	if len(r.Rows) > 0 && r.Rows[0].StepTime != nil {
+		return &r.Rows[0]
+	}
+	return nil
+}
+
+// Rank runs the strategies that apply to an instance. The quick ones run first, the others
+// concurrently, each with the whole time limit. The error is the user's (it wraps
+// solve.ErrInput), or says that a verified plan beats a bound: that a bound is wrong.
+func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) {
+	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: in.Compute(), Memory: o.Setting.Platform.Memory}
+	remat := method.Remat().InBytes()
+	if err := remat.Accepts(in); err != nil {
+		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes), in.Name, solve.KindWord(in.Kind())))
+	}
+	if o.GPU > 0 {
+		b, err := remat.Budget(in, o.GPU, o.Reserve, o.Optimizer)
+		if b == nil {
+			return nil, err
+		}
+		r.Budget, r.Memory, r.State = b, b.Memory, b.Resident()-b.Reserve
+	} else {
+		r.State = remat.Resident(in)
+	}
+	rows, err := o.run(ctx, in, r)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = rows
+	sortRows(r.Rows)
+	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting.Time, false)
+	if both := method.RematOffload().InBytes(); o.Setting.Platform.Bandwidth > platform.NoLink && both.Accepts(in) == nil {
+		low, _ := both.RangeWithin(ctx, in, o.Setting.Time, false)
+		r.Minimum = min(r.Minimum, low)
+	}
+	if r.Best() == nil && r.Memory > 0 {
+		r.ProvedMinimum = r.provedMinimum(in)
+		if r.Budget != nil {
+			r.LargestBatch = remat.LargestBatch(in, r.Budget)
+		}
+	}
+	return r, r.takeBound()
+}
+
+// run runs the strategies that apply and returns a row for each, in their order.
+func (o *Options) run(ctx context.Context, in *solve.Instance, r *Ranking) ([]Row, error) {
+	var list []Strategy
+	for _, s := range All() {
+		if slices.Contains(s.Kinds, in.Kind()) && s.allowed(o.Allow) && s.Weights == (r.Memory <= 0) {
+			if s.Problem().Bandwidth == "" || o.Setting.Platform.Bandwidth > platform.NoLink {
+				list = append(list, s)
+			}
+		}
+	}
+	rows := make([]Row, len(list))
+	var running sync.WaitGroup
+	for quick := range 2 {
+		for k, s := range list {
+			if s.Quick == (quick == 0) {
+				running.Go(func() { rows[k] = o.try(ctx, &s, in, r) })
+			}
+		}
+		running.Wait()
+	}
+	for _, row := range rows {
+		if err := row.Result.Err; row.Status == solve.Failed && !errors.Is(err, solve.ErrInput) {
+			return nil, fmt.Errorf("%s: %w", row.Strategy, err)
+		}
+	}
+	return rows, nil
+}
+
+// try runs one strategy on a copy of the instance: what is remembered of one is not for
+// concurrent use.
+func (o *Options) try(ctx context.Context, s *Strategy, in *solve.Instance, r *Ranking) Row {
+	p := s.Problem().InBytes()
+	own := &solve.Instance{Instance: in.Instance, Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+	set := o.Setting
+	set.Platform.Memory = r.Memory
+	if s.Weights { // weights, gradients and activations are all in the plan; optimizer state is on the host
+		set.Platform.Memory = o.GPU - o.Reserve
+	}
+	if p.Bandwidth == "" {
+		set.Platform.Bandwidth = 0
+	}
+	name := s.Method
+	if name == "" {
+		name = catalog.DefaultMethod(p, own)
+	}
+	row := Row{Strategy: s.Name, Problem: p.Name, Method: name, Memory: set.Platform.Memory, settled: p}
+	m, err := catalog.FindMethod(p, name)
+	if err != nil { // the table names methods that exist: a test
+		row.Status, row.Error, row.Result = solve.Failed, err.Error(), &solve.Result{Err: err}
+		return row
+	}
+	row.take(solve.Run(ctx, p, m, own, set), in.Compute())
+	return row
+}
+
+// take takes over what a result says.
+func (row *Row) take(x *solve.Result, compute float64) {
+	row.Result, row.Status, row.Bound, row.Gap, row.Error = x, x.Status, x.Bound, x.Gap, x.Error
+	if x.Status == solve.Failed || x.Makespan == nil {
+		return
+	}
+	slowdown := *x.Makespan/compute - 1
+	row.StepTime, row.Slowdown, row.Peak = x.Makespan, &slowdown, x.PeakMemory
+}
+
+// sortRows puts plans before rows without one, and the shorter step first. Equal steps keep
+// their order, the simpler strategy first, so that ties are always broken alike.
+func sortRows(rows []Row) {
+	value := func(r Row) float64 {
+		if r.StepTime == nil {
+			return math.Inf(1)
+		}
+		return *r.StepTime
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		x, y := value(a), value(b)
+		if x == y || math.Abs(x-y) <= solve.Exactness*min(x, y) {
+			return 0
+		}
+		return cmp.Compare(x, y)
+	})
+}
+
+// takeBound takes the smallest of the bounds of the problems that ran as the one of all of
+// them: each holds for every plan of its problem.
+func (r *Ranking) takeBound() error {
+	best := map[string]*solve.Bound{}
+	for k := range r.Rows {
+		row := &r.Rows[k]
+		switch {
+		case row.settled.Name == method.WeightOffload().Name:
+		case row.Status == solve.Infeasible:
+			if _, known := best[row.Problem]; !known {
+				best[row.Problem] = &solve.Bound{Value: math.Inf(1), Proof: proof.Search}
+			}
+		default:
+			if b := best[row.Problem]; row.Bound != nil && (b == nil || math.IsInf(b.Value, 1) || row.Bound.Value > b.Value) {
+				best[row.Problem] = row.Bound
+			}
+		}
+	}
+	for _, b := range best {
+		if !math.IsInf(b.Value, 1) && (r.Bound == nil || b.Value < r.Bound.Value) {
+			r.Bound = b
+		}
+	}
+	first := r.Best()
+	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness && first.settled.Name != method.WeightOffload().Name {
+		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime, r.Bound.By, r.Bound.Value)
+	}
+	return nil
+}
+
+// Err returns nil if there is a plan; else why there is none: solve.ErrInput where the state
+// alone does not fit, plan.Infeasible where every strategy proves that no plan exists, else
+// plan.ErrNoPlan.
+func (r *Ranking) Err() error {
+	if r.Best() != nil {
+		return nil
+	}
+	if r.Memory <= 0 {
+		return solve.InputError(fmt.Errorf("the state of %s alone does not fit: %s of weights, gradients, optimizer state and inputs, %s more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs",
+			r.Instance.Name, platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve)))
+	}
+	for _, row := range r.Rows {
+		if row.Status != solve.Infeasible && !row.reference() {
+			return fmt.Errorf("%w of these strategies within the limits: a plan is known from %s of activations on", plan.ErrNoPlan, platform.FormatBytes(r.Minimum))
+		}
+	}
+	return &plan.Infeasible{Problem: "plan", Given: r.Memory, Why: "every strategy proves it"}
+}
+
+// provedMinimum returns the smallest of the memories that the strategies prove to be needed,
+// in bytes; 0 if one of them proves none.
+func (r *Ranking) provedMinimum(in *solve.Instance) float64 {
+	least := math.Inf(1)
+	for _, row := range r.Rows {
+		if row.reference() {
+			continue
+		}
+		proved, ok := errors.AsType[*plan.Infeasible](row.Result.Err)
+		if !ok || proved.Memory <= 0 {
+			return 0
+		}
+		least = min(least, in.Unit().Bytes(proved.Memory))
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
+}
+
+// reference reports whether a row is usual practice, which proves nothing by failing.
+func (row *Row) reference() bool {
+	return slices.ContainsFunc(All(), func(s Strategy) bool { return s.Name == row.Strategy && s.Allow == "" })
+}

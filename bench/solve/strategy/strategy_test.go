@@ -1,0 +1,182 @@
+package strategy_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/strategy"
+	"workbench/ilp/formulation"
+	"workbench/model/plan"
+	"workbench/model/testcase"
+	"workbench/model/testfile"
+)
+
+func setting(t *testing.T) solve.Setting {
+	t.Helper()
+	s := solve.Setting{Time: 5 * time.Second, Threads: 1, Certify: formulation.Full}
+	s.Platform.Bandwidth = 12e9
+	if err := backends.Use(&s, "highs", false); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func load(t *testing.T, spec string) *solve.Instance {
+	t.Helper()
+	in, err := solve.Load(spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// The table names problems and methods that exist and take the kinds it says.
+func TestAllNamesMethods(t *testing.T) {
+	for _, s := range strategy.All() {
+		p := s.Problem()
+		for _, kind := range s.Kinds {
+			if !slices.Contains(p.Takes, kind) {
+				t.Errorf("%s: %s does not take %s", s.Name, p.Name, kind)
+			}
+		}
+		if s.Method != "" {
+			m, err := catalog.FindMethod(p, s.Method)
+			if err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+				continue
+			}
+			for _, kind := range s.Kinds {
+				if !slices.Contains(m.Kinds(p), kind) {
+					t.Errorf("%s: method %s does not take %s", s.Name, s.Method, kind)
+				}
+			}
+		}
+	}
+}
+
+// Plans come by step time, fit, and none is below the bound.
+func TestRank(t *testing.T) {
+	o := strategy.Options{Setting: setting(t), Allow: strategy.Words()}
+	o.Setting.Platform.Memory = 2.2e9
+	o.Setting.Time = 2 * time.Second
+	r, err := strategy.Rank(t.Context(), load(t, "zoo:resnet18?batch=128"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Best() == nil || r.Bound == nil || len(r.Rows) != 5 {
+		t.Fatalf("no plan, no bound or a strategy too few: %+v", r)
+	}
+	for k, row := range r.Rows {
+		if row.StepTime == nil {
+			continue
+		}
+		if k > 0 && (r.Rows[k-1].StepTime == nil || *r.Rows[k-1].StepTime > *row.StepTime*(1+1e-9)) {
+			t.Errorf("%s is behind a strategy without a plan or with a longer step", row.Strategy)
+		}
+		if *row.StepTime < r.Bound.Value*(1-1e-9) || *row.Slowdown < -1e-9 || *row.Peak > o.Setting.Platform.Memory {
+			t.Errorf("%s: %v s, bound %v s, peak %v", row.Strategy, *row.StepTime, r.Bound.Value, *row.Peak)
+		}
+	}
+}
+
+// Five runs that close before their limit give one plan.
+func TestRankIsRepeatable(t *testing.T) {
+	o := strategy.Options{Setting: setting(t), Allow: []string{strategy.Recompute}}
+	o.Setting.Platform.Memory, o.Setting.Time = 2.2e9, time.Minute
+	in := load(t, "zoo:resnet18?batch=128")
+	var first *strategy.Row
+	for range 5 {
+		r, err := strategy.Rank(t.Context(), in, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := r.Best()
+		if best == nil || best.Status != solve.Optimal {
+			t.Fatalf("not closed: %+v", r)
+		}
+		if first == nil {
+			first = best
+		}
+		if diff := cmp.Diff(first.Result.Plan, best.Result.Plan, cmpopts.IgnoreUnexported(plan.Plan{})); diff != "" {
+			t.Fatalf("another plan:\n%s", diff)
+		}
+	}
+}
+
+// On random tiny chains the ranking is never worse than each problem solved alone.
+func TestRankIsNotWorseThanItsParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 3))
+	subject := testcase.Remat()
+	planned := 0
+	for range testfile.Cases(20) {
+		trial := subject.Draw(r)
+		in, err := solve.NewInstance(trial.In)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := strategy.Options{Setting: setting(t), Allow: strategy.Words()}
+		o.Setting.Platform = trial.Platform
+		o.Setting.Platform.Bandwidth = 1 + 3*r.Float64()
+		ranking, err := strategy.Rank(t.Context(), in, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"remat", "remat-offload", "activation-offload"} {
+			p, err := catalog.FindProblem(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := catalog.FindMethod(p, catalog.DefaultMethod(p, in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := o.Setting
+			if p.Bandwidth == "" {
+				s.Platform.Bandwidth = 0
+			}
+			alone := solve.Run(t.Context(), p, m, in, s)
+			if alone.Makespan == nil {
+				continue
+			}
+			planned++
+			if best := ranking.Best(); best == nil || *best.StepTime > *alone.Makespan*(1+1e-9) {
+				t.Errorf("%s alone: %v s; ranked: %+v", name, *alone.Makespan, best)
+			}
+		}
+	}
+	if planned < testfile.Cases(20) {
+		t.Errorf("only %d plans", planned)
+	}
+}
+
+// What does not fit is an error of the right kind.
+func TestErr(t *testing.T) {
+	o := strategy.Options{Setting: setting(t), Allow: []string{strategy.Recompute}, GPU: 64 << 20, Optimizer: solve.Optimizers()[2]}
+	r, err := strategy.Rank(t.Context(), load(t, "zoo:resnet18"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Err(); !errors.Is(err, solve.ErrInput) || r.Memory >= 0 {
+		t.Errorf("a state that does not fit: %v, memory %v", err, r.Memory)
+	}
+	o = strategy.Options{Setting: setting(t), Allow: []string{strategy.Recompute}}
+	o.Setting.Platform.Memory = 1 << 20
+	if r, err = strategy.Rank(t.Context(), load(t, "zoo:resnet18"), o); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Err(); !errors.As(err, new(*plan.Infeasible)) {
+		t.Errorf("memory below the proven minimum: %v", err)
+	}
+	if _, err := strategy.Rank(t.Context(), load(t, "zoo:resnet18?stages=4&as=stages"), o); !errors.Is(err, solve.ErrInput) {
+		t.Errorf("stages of a pipeline: %v", err)
+	}
+}

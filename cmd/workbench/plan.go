@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/atomicfile"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/strategy"
+	"workbench/ilp/formulation"
+	"workbench/model/nearest"
+	"workbench/model/platform"
+)
+
+// planOptions are the flags of plan.
+type planOptions struct {
+	common
+	gpuFlags
+	memory, link, allow, timeLimit, backend, out string
+	threads, seed                                int
+}
+
+// defaultLink is the bandwidth to the host where neither --link nor a preset of --gpu says one.
+const defaultLink = "12GB/s"
+
+func newPlan(s streams) *cli.Command {
+	o := &planOptions{}
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "rank every way to fit a training step into one GPU, with a proven bound",
+		ArgsUsage: "INSTANCE",
+		Description: "Runs recomputation, offloading and both on one instance, and usual practice with them;\n" +
+			"verifies each plan by replay and ranks them by step time. Example:\n\n" +
+			"   workbench plan zoo:resnet50?batch=128 --gpu 8GiB -o plan.json",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "gpu", Usage: "memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State and reserve are subtracted", Destination: &o.gpu, Category: "instance"},
+			&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "`SIZE` for activations alone, in place of --gpu", Destination: &o.memory, Category: "instance"},
+			&cli.StringFlag{Name: "link", Usage: "`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else " + defaultLink + ")", Destination: &o.link, Category: "instance"},
+			&cli.StringFlag{Name: "reserve", Usage: "`SIZE` that is left to the driver and to fragmentation, or a part of the GPU", Value: "4%", Destination: &o.reserve, Category: "instance"},
+			&cli.StringFlag{Name: "optimizer", Usage: "`NAME` of the optimizer whose state is counted: sgd, momentum, adam", Value: "adam", Destination: &o.optimizer, Category: "instance"},
+			&cli.StringFlag{Name: "allow", Usage: "`LIST` of what plans may do: " + strings.Join(strategy.Words(), ","), Value: strings.Join(strategy.Words(), ","), Destination: &o.allow, Category: "solver"},
+			&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION` with the best plans so far", Value: "30s", Destination: &o.timeLimit, Category: "solver"},
+			&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+			&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend of each strategy", Value: 1, Destination: &o.threads, Category: "solver"},
+			&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the fastest plan to `FILE`", Destination: &o.out, Category: "output"},
+		}, o.common.flags()...),
+		Action: func(c *cli.Context) error {
+			if o.gpu == "list" {
+				listGPUs(s)
+				return nil
+			}
+			return o.action(s, 1, 1, "plan INSTANCE --gpu SIZE", func(c *cli.Context, a []string) error {
+				return o.plan(c.Context, s, a[0])
+			})(c)
+		},
+	}
+}
+
+// listGPUs prints the presets of --gpu.
+func listGPUs(s streams) {
+	for _, g := range solve.GPUs() {
+		fmt.Fprintf(s.out, "%-8s %8s  host link %s\n", g.Name, platform.FormatBytes(g.Memory), platform.FormatRate(g.Link))
+	}
+}
+
+// preset returns the GPU that --gpu names, nil for a size.
+func (o *planOptions) preset() (*solve.GPU, error) {
+	if o.gpu == "" || strings.ContainsAny(o.gpu[:1], "0123456789.+-") {
+		return nil, nil
+	}
+	var names []string
+	for _, g := range solve.GPUs() {
+		if g.Name == strings.ToLower(o.gpu) {
+			return &g, nil
+		}
+		names = append(names, g.Name)
+	}
+	return nil, usagef("--gpu %s: no such preset: %s; a size is written 16GiB", o.gpu, nearest.Hint(o.gpu, names))
+}
+
+// options turns the flags into values.
+func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err error) {
+	if (o.gpu == "") == (o.memory == "") {
+		return out, usagef("exactly one of --gpu SIZE (the whole device) and --memory SIZE (activations alone) is needed")
+	}
+	g, err := o.preset()
+	if err != nil {
+		return out, err
+	}
+	link := defaultLink
+	if g != nil {
+		out.GPU, link = g.Memory, fmt.Sprintf("%gGB/s", g.Link/1e9)
+	}
+	if o.link != "" {
+		link = o.link
+	}
+	if out.Setting.Platform.Bandwidth, err = platform.ParseRate(link); err != nil {
+		return out, usagef("--link: %v", err)
+	}
+	if o.memory != "" {
+		m, err := platform.ParseMemory(o.memory)
+		if err != nil || m.Percent {
+			return out, usagef("--memory %s: a size is needed, as 4GiB", o.memory)
+		}
+		out.Setting.Platform.Memory = in.Resolve(m, 0, m.Value)
+	} else if g == nil {
+		if out.GPU, err = platform.ParseBytes(o.gpu); err != nil {
+			return out, usagef("--gpu: %v", err)
+		}
+	}
+	if out.GPU > 0 {
+		reserve, err := platform.ParseMemory(o.reserve)
+		if err != nil {
+			return out, usagef("--reserve: %v", err)
+		}
+		out.Reserve = in.Resolve(reserve, 0, out.GPU)
+		if out.Optimizer, err = optimizerNamed(o.optimizer); err != nil {
+			return out, err
+		}
+	}
+	for word := range strings.SplitSeq(o.allow, ",") {
+		if !slices.Contains(strategy.Words(), word) {
+			return out, usagef("--allow %q: %s", word, nearest.Hint(word, strategy.Words()))
+		}
+		out.Allow = append(out.Allow, word)
+	}
+	if out.Setting.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
+		return out, usagef("--time-limit: %v", err)
+	}
+	if o.threads < 1 || o.threads > mostThreads || o.seed < 0 {
+		return out, usagef("--threads from 1 to %d, --seed from 0", mostThreads)
+	}
+	out.Setting.Threads, out.Setting.Seed, out.Setting.Certify = o.threads, o.seed, formulation.Full
+	return out, backends.Use(&out.Setting, o.backend, true)
+}
+
+// plan ranks the strategies on one instance.
+func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
+	in, err := solve.Load(spec, s.in)
+	if err != nil {
+		return err
+	}
+	options, err := o.options(in)
+	if err != nil {
+		return err
+	}
+	if o.out != "" {
+		if err := atomicfile.Check(o.out); err != nil {
+			return err
+		}
+	}
+	r, err := strategy.Rank(ctx, in, options)
+	if err != nil {
+		return err
+	}
+	best := r.Best()
+	if o.out != "" && best != nil {
+		if err := atomicfile.Write(o.out, s.out, best.Result.Plan.Write); err != nil {
+			return err
+		}
+	}
+	if o.json() {
+		if err := render.Document(s.out, "workbench.ranking/v1", r); err != nil {
+			return err
+		}
+		return r.Err()
+	}
+	render.Strategies(s.out, r, o.gpu)
+	if best != nil && o.out != "" {
+		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench show %s --timeline plan.svg\n", o.out, best.Strategy, o.out)
+	}
+	return r.Err()
+}
