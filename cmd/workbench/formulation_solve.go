@@ -36,7 +36,7 @@ type programOptions struct {
 
 func (o *programOptions) flags() []cli.Flag {
 	return append(o.formulationOptions.flags(),
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which the solver may stop, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads", Value: 1, Destination: &o.threads, Category: "solver"},

@@ -69,7 +69,7 @@ func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) err
 
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},

@@ -4,10 +4,12 @@ package backends
 
 import (
 	"fmt"
+	"slices"
 
 	"workbench/bench/solve"
 	"workbench/model/nearest"
 	"workbench/solvers"
+	"workbench/solvers/command"
 	"workbench/solvers/highs"
 	"workbench/solvers/isolate"
 	"workbench/solvers/lpsolve"
@@ -20,9 +22,11 @@ type Backend struct {
 	Engine    solvers.Engine
 	Available func() error
 	Version   func() string
+	// Lost is what a program by command does not offer; "": the library is linked or loaded.
+	Lost string
 }
 
-// All returns the table, the best first.
+// All returns the libraries, the best first.
 func All() []Backend {
 	return []Backend{
 		{
@@ -36,18 +40,49 @@ func All() []Backend {
 	}
 }
 
+// lost is what all programs by command lose.
+const lost = "progress, duals, raw options; "
+
+// Commands returns the programs that are called by command: those of the file of the
+// configuration, then those built in. An error is about that file.
+func Commands() ([]Backend, error) {
+	configured, err := command.Configured()
+	var all []Backend
+	for _, e := range configured {
+		all = append(all, byCommand(e.Name, e.Engine))
+	}
+	for _, d := range command.Dialects() {
+		if !slices.ContainsFunc(all, func(b Backend) bool { return b.Name == d.Name }) {
+			all = append(all, byCommand(d.Name, command.Engine{Dialect: d, Program: d.Program}))
+		}
+	}
+	return all, err
+}
+
+func byCommand(name string, e command.Engine) Backend {
+	return Backend{
+		Name: name, Install: e.Dialect.Install, Engine: e, Available: e.Available, Version: e.Version, Lost: lost + e.Dialect.Lost,
+	}
+}
+
 // Names returns the names of the backends.
 func Names() (names []string) {
-	for _, b := range All() {
+	for _, b := range everything() {
 		names = append(names, b.Name)
 	}
 	return names
 }
 
+// everything is All and Commands, without what an unreadable configuration would add.
+func everything() []Backend {
+	commands, _ := Commands() // find says what is wrong with the file
+	return append(All(), commands...)
+}
+
 // Versions returns the versions of those that are there, by name.
 func Versions() map[string]string {
 	versions := map[string]string{}
-	for _, b := range All() {
+	for _, b := range everything() {
 		if b.Available() == nil {
 			versions[b.Name] = b.Version()
 		}
@@ -67,10 +102,14 @@ func New(name string, isolated bool) (solvers.Backend, error) {
 }
 
 func find(name string) (Backend, error) {
-	for _, b := range All() {
+	commands, broken := Commands()
+	for _, b := range append(All(), commands...) {
 		if b.Name == name {
 			return b, nil
 		}
+	}
+	if broken != nil {
+		return Backend{}, solve.InputError(broken)
 	}
 	return Backend{}, solve.InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, Names())))
 }
@@ -79,7 +118,7 @@ func find(name string) (Backend, error) {
 func Default() solvers.Backend { return All()[0].open(true) }
 
 func (b Backend) open(isolated bool) solvers.Backend {
-	if !isolated || b.Available() != nil {
+	if !isolated || b.Lost != "" || b.Available() != nil { // a program is a process anyway
 		return solvers.New(b.Engine)
 	}
 	return isolate.New(b.Engine, b.Name)
