@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,11 +24,19 @@ var decimals = map[string]string{
 	"plan.json":     `{"format":"workbench.plan/v1","problem":"placement","method":"by hand","instance":{"name":"decimals"},"platform":{"memory":0.58},"offsets":[{"id":"a","offset":0},{"id":"b","offset":0.29}],"ops":[]}`,
 }
 
+// timedChain is a chain of %s samples whose computations take %[2]s s each.
+const timedChain = `{"format": "workbench.chain/v1", "name": "many-samples", "samples": %s, "input": {"activation": 1, "gradient": 1},
+	"layers": [{"name": "l1", "forward_time": %[2]s, "backward_time": %[2]s, "activation": 1}]}`
+
 var reports = []reported{
 	{"a placement in decimals", decimals, "solve --problem placement @decimals.json --memory 0.58", 0, []string{"height      0.58 B", "optimal"}},
 	{"its JSON", decimals, "solve --problem placement @decimals.json --memory 0.58 --format json", 0, []string{`"objective": 0.58`, `"status": "optimal"`}},
 	{"a plan in decimals", decimals, "verify @decimals.json @plan.json", 0, []string{"valid"}},
 	{"a limit out of a computation", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999999", 0, []string{"optimal"}},
+	{"a short time and many samples", map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-295")}, "solve --problem remat @many.json --memory 100 --format json", 2, []string{"layers[0].forward_time: 1e-295 s is out of range"}},
+	{"many samples", map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-60")}, "solve --problem remat @many.json --memory 100 --format json", 0, []string{`"optimal"`}},
+	{"a long time", map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "1e61")}, "solve --problem remat-offload @many.json --memory 100", 2, []string{"choose other units"}},
+	{"times at the end of the range", map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "4e59")}, "solve --problem remat-offload @many.json --memory 100 --format json", 0, []string{`"optimal"`}},
 	{"a limit below", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999", 3, []string{"at least 0.58 bytes are needed"}},
 }
 

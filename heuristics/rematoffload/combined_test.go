@@ -347,8 +347,8 @@ func TestExtremes(t *testing.T) {
 		return c
 	}
 	for _, c := range testfile.Few(
-		7, layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e12),
-		layers(5, 1e-300, 1), layers(30, 1, 1),
+		7, layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, platform.MaxTime, 1e12),
+		layers(5, platform.MinTime, 1), layers(30, 1, 1),
 	) {
 		least, _ := view.Least(c)
 		for _, p := range []platform.Platform{

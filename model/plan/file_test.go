@@ -73,7 +73,7 @@ func TestReadWrite(t *testing.T) {
 // What is written is read back to the bit.
 func TestRoundTrip(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
-		number := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
+		number := rapid.Float64Range(-platform.MaxTime, platform.MaxTime)
 		text := rapid.String()
 		p := &plan.Plan{
 			Format: plan.Format, Problem: "p" + clean(text.Draw(t, "problem")), Method: clean(text.Draw(t, "method")),

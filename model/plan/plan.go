@@ -6,12 +6,17 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"workbench/model/strictjson"
 
 	"workbench/model/platform"
 )
+
+// mostTime is the largest absolute time in a plan file, seconds: many operations of the
+// longest time of an instance.
+const mostTime = 1e15 * platform.MaxTime
 
 // Format names the file format written by this package.
 const Format = "workbench.plan/v1"
@@ -367,6 +372,8 @@ func (f *fileOp) op() (o Op, wrong string) {
 		return o, "start is missing"
 	case f.End == nil:
 		return o, "end is missing"
+	case math.Abs(*f.Start) > mostTime || math.Abs(*f.End) > mostTime:
+		return o, fmt.Sprintf("it runs from %g to %g s: times are from %g to %g s", *f.Start, *f.End, -mostTime, mostTime)
 	}
 	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift, Stage: f.Stage, MicroBatch: f.MicroBatch}
 	if f.Layer != nil {
@@ -424,6 +431,8 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("platform.memory", "%g bytes is negative", f.Platform.Memory)
 	case f.Platform.Bandwidth < 0:
 		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
+	case f.Platform.Memory > platform.MaxTime || f.Platform.Bandwidth > platform.MaxTime:
+		return fail("platform", "memory %g or bandwidth %g is above %g", f.Platform.Memory, f.Platform.Bandwidth, platform.MaxTime)
 	case f.Platform.MicroBatches < 0:
 		return fail("platform.micro_batches", "%d is negative", f.Platform.MicroBatches)
 	case f.Platform.Processors < 0:
@@ -436,6 +445,10 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("memory_model", "%q is unknown; there are %q and %q", *f.MemoryModel, StageModel, TaskModel)
 	case f.Period != nil && *f.Period <= 0:
 		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
+	case f.Period != nil && *f.Period > mostTime:
+		return fail("period", "%g s is above %g s", *f.Period, mostTime)
+	case math.Abs(f.Claims.Makespan) > mostTime || math.Abs(f.Claims.PeakMemory) > mostTime:
+		return fail("claims", "%g s and %g bytes: neither is above %g", f.Claims.Makespan, f.Claims.PeakMemory, mostTime)
 	case f.Ops == nil:
 		return fail("ops", "missing; it lists the operations of the plan")
 	}

@@ -38,6 +38,14 @@ const (
 	MaxDigits = 15
 )
 
+// MinTime and MaxTime are the smallest and the largest time above 0 in an instance,
+// seconds, and MaxTime also is an upper limit on its sums of times, on memory in bytes
+// and on bandwidth. Products of four such numbers, and quotients, are finite in float64.
+const (
+	MinTime = 1e-60
+	MaxTime = 1e60
+)
+
 // Bytes converts x from units, or units per second, to bytes. An integer below MaxTotal
 // gives the float64 nearest to its decimal number of bytes.
 func (u Unit) Bytes(x float64) float64 { return x / u.PerByte() }

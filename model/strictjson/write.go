@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"workbench/model/platform"
 )
 
 // FieldError is a value that a format does not allow, found by whoever checks
@@ -46,13 +48,25 @@ func CheckAmount(path string, x float64) error {
 	return nil
 }
 
-// CheckTime is [CheckAmount] of a field of element k of a list, which is named only if
-// it is wrong: instances have millions of times.
+// CheckSeconds is an error, about the field at path, unless x is 0 or between
+// [platform.MinTime] and [platform.MaxTime], the range of every time in an instance.
+func CheckSeconds(path string, x float64) error {
+	if err := CheckAmount(path, x); err != nil {
+		return err
+	}
+	if x != 0 && !(x >= platform.MinTime && x <= platform.MaxTime) {
+		return &FieldError{path, fmt.Sprintf("%v s is out of range: times are 0 or from %g to %g s; choose other units", x, platform.MinTime, platform.MaxTime)}
+	}
+	return nil
+}
+
+// CheckTime is [CheckSeconds] of a field of element k of a list; it formats the path only
+// for an error, because instances have millions of times.
 func CheckTime(list string, k int, field string, x float64) error {
-	if x >= 0 && !math.IsInf(x, 1) {
+	if x == 0 || x >= platform.MinTime && x <= platform.MaxTime {
 		return nil
 	}
-	return CheckAmount(fmt.Sprintf("%s[%d].%s", list, k, field), x)
+	return CheckSeconds(fmt.Sprintf("%s[%d].%s", list, k, field), x)
 }
 
 // Writer writes a document of a format, piece by piece, a line for each of its

@@ -88,6 +88,21 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+func TestCheckSeconds(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "", 1.5: "", 1e-60: "", 1e60: "", math.Copysign(0, -1): "",
+		-1: "p: -1 is negative", 1e-61: "p: 1e-61 s is out of range", 1e61: "p: 1e+61 s is out of range", math.Inf(1): "p: +Inf is not finite",
+	} {
+		got := ""
+		if err := strictjson.CheckSeconds("p", x); err != nil {
+			got = err.Error()
+		}
+		if got != want && !strings.HasPrefix(got, want+":") {
+			t.Errorf("%v: %q, want %q", x, got, want)
+		}
+	}
+}
+
 func TestCheckAmount(t *testing.T) {
 	for x, want := range map[float64]string{
 		0: "", 1.5: "", math.MaxFloat64: "", math.Copysign(0, -1): "",

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"workbench/model/platform"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the difference before you commit it")
@@ -108,6 +110,11 @@ func Few[T any](n int, all ...T) []T {
 		return all[:n]
 	}
 	return all
+}
+
+// Seconds draws any time that an instance may have.
+func Seconds() *rapid.Generator[float64] {
+	return rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(platform.MinTime, platform.MaxTime))
 }
 
 // Property checks a property as rapid.Check does, on the same draws in every run:

@@ -89,9 +89,9 @@ func atMost(in *solve.Instance, method string, layers int, instead string) error
 	return nil
 }
 
-// largest is the largest number an instance may have in sum, and its reciprocal
-// the smallest: products of several such numbers still are numbers.
-const largest = 1e60
+// largest is the largest sum of times or sizes of an instance, and its reciprocal the
+// smallest.
+const largest = platform.MaxTime
 
 // quantity is a number of an instance or a platform; what has a verb for its value.
 type quantity struct {

@@ -96,7 +96,7 @@ func (j *Join) Validate() error {
 		name  string
 		value float64
 	}{{"forward_time", j.ForwardTime}, {"backward_time", j.BackwardTime}, {"loss_time", j.LossTime}} {
-		if err := strictjson.CheckAmount(t.name, t.value); err != nil {
+		if err := strictjson.CheckSeconds(t.name, t.value); err != nil {
 			return err
 		}
 	}

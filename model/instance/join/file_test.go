@@ -135,7 +135,7 @@ func TestValidate(t *testing.T) {
 // joins generates valid joins.
 func joins() *rapid.Generator[*join.Join] {
 	return rapid.Custom(func(t *rapid.T) *join.Join {
-		number := rapid.Float64Range(0, math.MaxFloat64)
+		number := testfile.Seconds()
 		j := &join.Join{
 			Name: strings.ToValidUTF8(rapid.String().Draw(t, "name"), "?"), Slots: rapid.IntRange(0, math.MaxInt).Draw(t, "slots"),
 			ForwardTime: number.Draw(t, "forward"), BackwardTime: number.Draw(t, "backward"), LossTime: number.Draw(t, "loss"),

@@ -3,7 +3,6 @@ package stages
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"workbench/model/platform"
@@ -87,34 +86,30 @@ func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partiti
 	return p, p.Validate()
 }
 
-// Validate checks that there is a stage, that times are finite and not negative,
+// Validate checks that there is a stage, that times are in range,
 // that forwards take memory and backwards give all of it back, in whole units, and
 // that sums are exact ([platform.MaxTotal]). The error is a *strictjson.FieldError. O(stages).
 func (p *Partition) Validate() error {
 	if n := len(p.Stages); n == 0 || n > MostStages {
 		return strictjson.Wrong("stages", "%d stages; there are from 1 to %d", n, MostStages)
 	}
-	if err := strictjson.CheckAmount("communication_time", p.CommunicationTime); err != nil {
+	if err := strictjson.CheckSeconds("communication_time", p.CommunicationTime); err != nil {
 		return err
 	}
 	if p.Runtime != "" && p.Runtime != Torch {
 		return strictjson.Wrong("runtime", "%q; there is %q, or leave it out for the rules of the papers", p.Runtime, Torch)
 	}
-	total, time := 0.0, p.CommunicationTime*float64(len(p.Stages))
+	total := 0.0
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if err := s.validate(fmt.Sprintf("stages[%d].", i), p.Unit); err != nil {
 			return err
 		}
 		total += s.ForwardMemory + max(0, s.BackwardMemory) + s.Weight + s.Overhead
-		time += s.ForwardTime + s.BackwardTime + s.WeightTime + 2*s.OffloadTime
 	}
 	takes := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.BackwardMemory > 0 })
 	if k := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Sends() }); k >= 0 && (takes >= 0 || p.Runtime != "") {
 		return strictjson.Wrong(fmt.Sprintf("stages[%d].offload_memory", k), "copies to the host go with neither runtime %q nor a backward that takes memory (backward_memory above 0)", Torch)
-	}
-	if math.IsInf(time*MostMicroBatches, 0) {
-		return strictjson.Wrong("stages", "all times together are beyond what a number holds")
 	}
 	return strictjson.CheckTotal("stages", total, p.Unit)
 }
@@ -124,7 +119,7 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 		name  string
 		value float64
 	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}, {"recompute_time", s.RecomputeTime}, {"offload_time", s.OffloadTime}} {
-		if err := strictjson.CheckAmount(path+x.name, x.value); err != nil {
+		if err := strictjson.CheckSeconds(path+x.name, x.value); err != nil {
 			return err
 		}
 	}

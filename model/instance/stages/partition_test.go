@@ -78,13 +78,13 @@ func TestSchema(t *testing.T) { format.Schema(t) }
 
 func TestRoundTrip(t *testing.T) {
 	format.RoundTrip(t, rapid.Custom(func(t *rapid.T) *stages.Partition {
-		p := &stages.Partition{Name: rapid.String().Draw(t, "name"), CommunicationTime: rapid.Float64Range(0, 1e9).Draw(t, "way")}
+		p := &stages.Partition{Name: rapid.String().Draw(t, "name"), CommunicationTime: testfile.Seconds().Draw(t, "way")}
 		torch := rapid.Bool().Draw(t, "torch")
 		if torch {
 			p.Runtime = stages.Torch
 		}
 		for range rapid.IntRange(1, 5).Draw(t, "stages") {
-			time := rapid.Float64Range(0, 1e9)
+			time := testfile.Seconds()
 			s := stages.Stage{
 				Name: rapid.String().Draw(t, "stage"), ForwardTime: time.Draw(t, "F"), BackwardTime: time.Draw(t, "B"), WeightTime: time.Draw(t, "W"),
 				ForwardMemory: float64(rapid.Int64Range(0, 1e12).Draw(t, "memory")), Weight: float64(rapid.Int64Range(0, 1e12).Draw(t, "weights")),
@@ -93,7 +93,7 @@ func TestRoundTrip(t *testing.T) {
 			if !torch {
 				s.OffloadMemory, s.OffloadTime = math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "sent")), time.Draw(t, "O")
 			}
-			s.RecomputeTime = s.BackwardTime * rapid.Float64Range(0, 1).Draw(t, "again")
+			s.RecomputeTime = s.BackwardTime * float64(rapid.IntRange(0, 1).Draw(t, "again"))
 			s.WeightMemory = 0 - math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "part"))
 			if torch {
 				s.WeightMemory -= float64(rapid.Int64Range(0, 1e6).Draw(t, "gradients"))

@@ -208,7 +208,7 @@ func (g *Graph) validateNodes() error {
 		if err := oneOf(path+".phase", n.Phase, phases); err != nil {
 			return err
 		}
-		if err := strictjson.CheckAmount(path+".time", n.Time); err != nil {
+		if err := strictjson.CheckSeconds(path+".time", n.Time); err != nil {
 			return err
 		}
 		for k, list := range n.lists() {

@@ -220,7 +220,7 @@ func graphs() *rapid.Generator[*training.Graph] {
 			n := training.Node{
 				ID: prefix + fmt.Sprint(v), Operation: text.Draw(t, "operation"), Layer: text.Draw(t, "layer"),
 				Phase: rapid.SampledFrom([]string{training.Forward, training.Loss, training.Backward, training.Optimizer}).Draw(t, "phase"),
-				Time:  rapid.Float64Range(0, math.MaxFloat64).Draw(t, "time"), Workspace: size.Draw(t, "workspace"),
+				Time:  testfile.Seconds().Draw(t, "time"), Workspace: size.Draw(t, "workspace"),
 				Once: rapid.Bool().Draw(t, "once"), Random: rapid.Bool().Draw(t, "random"),
 				Reads: some(readable, "reads"), Mutates: some(resident, "mutates"),
 			}

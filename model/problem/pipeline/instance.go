@@ -34,10 +34,6 @@ var (
 // of an instance. Counts of periods and bounds are rounded down by it.
 const Rounding = 1e-11
 
-// What a mini-batch takes one operation at a time: beyond these, sums and
-// quotients of times leave the floating-point numbers.
-const leastTime, mostTime = 1e-290, 1e290
-
 // mostSize is what the sizes of an instance stay below together, so that sums
 // of them are exact.
 const mostSize = 1 << 53
@@ -110,8 +106,8 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if total := sizes + in.Weights[n]; !(total < mostSize) {
 		return nil, fmt.Errorf("%w: the tensors, buffers and %d copies of the weights of chain %q take %g together, it must be less than 2^53 for sums to be exact", ErrPlatform, p.WeightCopies, c.Name, total)
 	}
-	if compute, total := in.U[n], in.Latest(); compute < leastTime || !(total <= mostTime) {
-		return nil, fmt.Errorf("%w: a mini-batch of chain %q takes %g s, %g s with all communications, choose units in which that is between %g and %g", ErrPlatform, c.Name, compute, total, leastTime, mostTime)
+	if compute, total := in.U[n], in.Latest(); compute < platform.MinTime || !(total <= platform.MaxTime) {
+		return nil, fmt.Errorf("%w: a mini-batch of chain %q takes %g s, %g s with all communications, choose units in which that is between %g and %g", ErrPlatform, c.Name, compute, total, platform.MinTime, platform.MaxTime)
 	}
 	in.peaks()
 	return in, nil
