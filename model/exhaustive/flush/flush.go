@@ -104,7 +104,7 @@ func (x *flushing) make() {
 			if st.WeightTime > 0 || st.WeightMemory != 0 {
 				kinds = append(kinds, flushOp{plan.OpW, s, j, g, st.WeightTime, st.WeightMemory, 0})
 			}
-			if st.OffloadTime > 0 || st.OffloadMemory > 0 {
+			if st.OffloadMemory > 0 {
 				kinds = append(kinds, flushOp{plan.OpO, s, j, g, st.OffloadTime, -st.OffloadMemory, 1}, flushOp{plan.OpP, s, j, g, st.OffloadTime, st.OffloadMemory, 1})
 			}
 			for _, o := range kinds {

@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"workbench/model/platform"

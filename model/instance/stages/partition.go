@@ -55,9 +55,9 @@ type Stage struct {
 	OffloadMemory, OffloadTime float64
 }
 
-// Sends reports whether a part of what F keeps goes to the host: where no copy takes a time nor makes
-// room, there is none.
-func (s *Stage) Sends() bool { return s.OffloadMemory > 0 || s.OffloadTime > 0 }
+// Sends reports whether a part of what F keeps goes to the host. Without OffloadMemory nothing is
+// copied, whatever OffloadTime is.
+func (s *Stage) Sends() bool { return s.OffloadMemory > 0 }
 
 // Split reports whether the backward of the stage is split: a W that takes no time
 // and gives nothing back is no operation, and B is the whole backward.

@@ -159,7 +159,11 @@ func (v *Instance) fill(listed []int) {
 			g = listed[s]
 		}
 		v.GPU, v.On[g] = append(v.GPU, g), append(v.On[g], s)
-		v.Time = append(v.Time, [Kinds]float64{x.ForwardTime, x.BackwardTime, x.WeightTime, x.OffloadTime, x.OffloadTime})
+		copied := 0.0
+		if x.Sends() {
+			copied = x.OffloadTime
+		}
+		v.Time = append(v.Time, [Kinds]float64{x.ForwardTime, x.BackwardTime, x.WeightTime, copied, copied})
 		sent := int64(x.OffloadMemory)
 		v.Memory = append(v.Memory, [Kinds]int64{int64(x.ForwardMemory), int64(x.BackwardMemory), int64(x.WeightMemory), -sent, sent})
 		v.Split, v.Sends = append(v.Split, x.Split()), append(v.Sends, x.Sends())
