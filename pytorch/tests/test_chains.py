@@ -10,7 +10,9 @@ from typing import Any, Dict
 import planning
 import pytest
 import torch
-from workbench_torch import check, profile
+import torch.nn.functional as F
+from torch import nn
+from workbench_torch import check, cut, profile
 
 PROFILES: Dict[str, Any] = {}
 
@@ -61,6 +63,66 @@ def test_offload(name: str, problem: str, tmp_path: Path) -> None:
     """Transfers to the host, whose pool does not count on the device."""
     result = run(name, tmp_path, "--problem", problem, "--memory", "40%", "--bandwidth", "1GB/s")
     assert result["host_bytes"] > 0
+
+
+class Rotary(nn.Module):
+    """Attention blocks that share rotary tables and a mask computed from the input, and a table that no layer needs early."""
+
+    def __init__(self, blocks: int, width: int = 64, length: int = 32) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(100, width)
+        self.qkv = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(blocks))
+        self.out = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
+        self.register_buffer("frequencies", 100.0 ** -torch.arange(0, width, 2).div(width).repeat(2))
+
+    def forward(self, tokens: torch.Tensor, padding: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(tokens)
+        angles = torch.arange(tokens.shape[1], device=tokens.device)[:, None] * self.frequencies
+        cos, sin = angles.cos(), angles.sin()
+        mask = (padding * (tokens != 0))[:, None, :].expand(-1, tokens.shape[1], -1) > 0
+        for qkv, out in zip(self.qkv, self.out):
+            q, k, v = qkv(x).chunk(3, -1)
+            q, k = (t * cos + t.roll(1, -1) * sin for t in (q, k))
+            x = x + out(F.scaled_dot_product_attention(q, k, v, mask))
+        return x
+
+
+def test_side_inputs_are_no_cuts(tmp_path: Path) -> None:
+    """What needs no gradient and is read by all blocks is computed once; the blocks are layers, planned as measured."""
+    torch.manual_seed(0)
+    model, tokens, padding = Rotary(4), torch.randint(100, (8, 32)), torch.ones(8, 32)
+    document, chain = profile(model, (tokens, padding), planning.total, repeats=1)
+    assert len(chain.layers) == 6, [layer.name for layer in chain.layers]
+    file = tmp_path / "rotary.json"
+    file.write_text(json.dumps(document))
+    for memory in ("25%", "60%"):
+        plan = planning.solve(file, "--memory", memory, "--method", "optimum")
+        result = check(chain, (tokens, padding), planning.total, [], document, plan, steps=0)
+        assert result["loss_equal"] and result["gradients_equal"], result
+        assert 0.97 * result["claimed_peak"] <= result["measured_peak"] <= result["claimed_peak"] <= result["limit"], result
+    assert result["measured_peak"] < 0.8 * result["plain_peak"]
+
+
+class Hidden(nn.Module):
+    """The last hidden state of a model of transformers."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.model(input_ids=tokens, use_cache=False).last_hidden_state
+
+
+@pytest.mark.parametrize("layers", [3])
+def test_llama_is_a_chain_of_blocks(layers: int) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=100, hidden_size=32, intermediate_size=64, num_hidden_layers=layers, num_attention_heads=2, use_cache=False
+    )
+    model = transformers.LlamaModel(config).train()
+    chain = cut(Hidden(model), torch.randint(100, (2, 16)))
+    assert len(chain.layers) >= 2 * layers, [layer.name for layer in chain.layers]
 
 
 def test_nothing_is_left(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ dropped without the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import fx, nn
@@ -91,10 +91,19 @@ class Chain:
     whole: Callable[..., Any]  # the network, uncut
     targets: int  # how many
     rest: List[Any]  # of the inputs after the first and the targets: descriptions of tensors, the others as they are
+    side: Optional[fx.GraphModule] = None  # makes the side inputs from all inputs, see _traced
 
     def needs(self) -> Tuple[bool, ...]:
         """Which tensors of the input need gradients."""
         return tuple(needs for _, _, _, needs in self.example)
+
+    def with_side(self, value: Any, extra: Tuple[Any, ...]) -> Tuple[Any, ...]:
+        """The inputs after the first (and targets), followed by the side inputs, which are computed here."""
+        if self.side is None:
+            return extra
+        inputs = (value, *extra)[: sum(n.op == "placeholder" for n in self.side.graph.nodes)]
+        with torch.no_grad():
+            return (*extra, *self.side(*inputs))
 
     def check(self, value: Any, rest: Any) -> None:
         """Refuses inputs and modes of modules other than those that the network was cut for."""
@@ -142,6 +151,9 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     loss: called with the network's output and the targets; it becomes the last layer. Without it the
         network's own output is that of the last layer.
 
+    What a traced network computes from inputs and buffers that need no gradient, and uses in several layers (rotary
+    tables, masks, time steps), is a side input: computed once, before the first layer, and kept through the step.
+
     The network is run four times, on the example and on its numbers in another order, without keeping anything for a
     backward; buffers and generators are left as they were. Raises Refused where the pieces do not compute what the network computes.
     """
@@ -152,9 +164,15 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     rest = described((*extra, *targets))
     attributes = Attributes(model.modules() if isinstance(model, nn.Module) else ())
     try:
-        return _cut(model, first, extra, loss, tuple(targets), rest, notes)
+        return _cut(model, first, extra, loss, tuple(targets), rest, notes, True)
+    except _SideError:
+        return _cut(model, first, extra, loss, tuple(targets), rest, [], False)
     finally:
         attributes.restore()
+
+
+class _SideError(Exception):
+    """A chain with side inputs was refused; without them it may not be."""
 
 
 def _cut(
@@ -165,14 +183,15 @@ def _cut(
     targets: Tuple[Any, ...],
     rest: List[Any],
     notes: List[str],
+    sides: bool,
 ) -> Chain:
-    traced = False
+    traced, side = False, None
     if isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not extra:
         owner: nn.Module = model
         pieces = [Piece(name, _call(m), [m]) for name, m in _children(model, "")]
     elif isinstance(model, nn.Module):
         owner, traced = model, True
-        pieces = _traced(model, (first, *extra), notes)
+        pieces, side = _traced(model, (first, *extra), notes, sides)
     else:
         if not isinstance(model, Iterable):
             raise Refused(f"the network is of type {type(model).__name__}: an nn.Module, or a list of modules and functions, is needed")
@@ -183,11 +202,16 @@ def _cut(
         raise Refused("the network has no layers")
     whole = _whole(model, pieces)
     if loss is not None:
-        pieces.append(Piece("loss", _loss(loss, len(extra)), [loss] if isinstance(loss, nn.Module) else []))
+        pieces.append(Piece("loss", _loss(loss, len(extra), len(targets)), [loss] if isinstance(loss, nn.Module) else []))
     layers = [Layer([p]) for p in pieces]
     _refuse_hooks([owner, *(m for layer in layers for m in layer.modules())])
-    chain = Chain(owner, layers, loss is not None, notes, describe(first), Watch(owner), whole, len(targets), rest)
-    _try(chain, first, extra, targets, traced)
+    chain = Chain(owner, layers, loss is not None, notes, describe(first), Watch(owner), whole, len(targets), rest, side)
+    try:
+        _try(chain, first, extra, targets, traced)
+    except Refused as e:
+        if side is not None:
+            raise _SideError from e
+        raise
     return chain
 
 
@@ -231,8 +255,8 @@ def _call(f: Callable[..., Any]) -> Callable[[Any, Tuple[Any, ...]], Any]:
     return lambda value, extra: f(value)
 
 
-def _loss(loss: Callable[..., Any], inputs: int) -> Callable[[Any, Tuple[Any, ...]], Any]:
-    return lambda value, extra: loss(value, *extra[inputs:])
+def _loss(loss: Callable[..., Any], inputs: int, targets: int) -> Callable[[Any, Tuple[Any, ...]], Any]:
+    return lambda value, extra: loss(value, *extra[inputs : inputs + targets])
 
 
 def _whole(model: Model, pieces: Sequence[Piece]) -> Callable[..., Any]:
@@ -250,27 +274,63 @@ def _whole(model: Model, pieces: Sequence[Piece]) -> Callable[..., Any]:
 # ---- by tracing -------------------------------------------------------------
 
 
-def _traced(model: nn.Module, example: Tuple[Any, ...], notes: List[str]) -> List[Piece]:
-    """The pieces of a model between the places where one tensor crosses."""
+def _traced(
+    model: nn.Module, example: Tuple[Any, ...], notes: List[str], sides: bool
+) -> Tuple[List[Piece], Optional[fx.GraphModule]]:
+    """The pieces of a model between the places where one tensor crosses, and what makes the side inputs, if there are any.
+
+    sides: whether values that need no gradient may be side inputs, which do not count as crossing.
+    """
     module = trace(model, example)
     nodes = list(module.graph.nodes)
     holders = [n for n in nodes if n.op == "placeholder"]
-    result = nodes[-1]
+    inputs, result = holders[: len(example)], nodes[-1]
     body = [n for n in nodes if n.op not in ("placeholder", "get_attr", "output")]
     if not body:
         raise Refused(f"{type(model).__name__} computes nothing")
+    cuts, crossing = _cuts(body, holders[0], result, _without_gradient(module, inputs, example) if sides else set())
+    side = _side(crossing, inputs[1:])
+    shared = [*inputs[1:], *side]
     pieces: List[Piece] = []
     begin, entry = 0, holders[0]
-    for end, exit_ in [*_cuts(body, holders[0], result), (len(body), result.args[0])]:
-        pieces.append(_build(module, body[begin:end], entry, exit_, holders[1 : len(example)]))
+    for end, exit_ in [*cuts, (len(body), result.args[0])]:
+        pieces.append(_build(module, body[begin:end], entry, exit_, shared, len(side)))
         if end - begin > 20:
             notes.append(f"{pieces[-1].name}: {end - begin} operations are one layer, several tensors cross everywhere in it")
         begin, entry = end, exit_
-    return pieces
+    if not side:
+        return pieces, None
+    notes.append(f"computed once and kept through the step, as layers share them: {', '.join(n.name for n in side)}")
+    graph, copy = _copier(inputs)
+    graph.output(tuple(copy(n) for n in side))
+    return pieces, fx.GraphModule(module, graph)
 
 
-def _cuts(body: Sequence[fx.Node], first: fx.Node, result: fx.Node) -> List[Tuple[int, fx.Node]]:
-    """Places in 1..len(body)-1 before which a piece may end, with the value that crosses. O(nodes + edges)."""
+def _without_gradient(module: fx.GraphModule, inputs: Sequence[fx.Node], example: Tuple[Any, ...]) -> Set[fx.Node]:
+    """The nodes whose values depend on nothing that needs a gradient."""
+    found = {n for n, value in zip(inputs, example) if not any(t.requires_grad for t in tensors(value))}
+    for n in module.graph.nodes:
+        if n.op == "get_attr":
+            value: Any = module
+            for part in str(n.target).split("."):
+                value = getattr(value, part)
+            free = not (isinstance(value, torch.Tensor) and value.requires_grad)
+        elif n.op == "call_module":
+            free = not any(p.requires_grad for p in module.get_submodule(str(n.target)).parameters())
+        else:
+            free = n.op in ("call_function", "call_method")
+        if free and all(a in found for a in n.all_input_nodes):
+            found.add(n)
+    return found
+
+
+def _cuts(
+    body: Sequence[fx.Node], first: fx.Node, result: fx.Node, free: Set[fx.Node]
+) -> Tuple[List[Tuple[int, fx.Node]], Set[fx.Node]]:
+    """Places in 1..len(body)-1 before which a piece may end, with the one value that crosses; and the free values that do, too.
+
+    O(nodes + edges) plus the values that cross each place.
+    """
     place = {n: k for k, n in enumerate([*body, result])}
     opens: List[List[fx.Node]] = [[] for _ in range(len(body) + 1)]
     last: Dict[fx.Node, int] = {}
@@ -279,35 +339,71 @@ def _cuts(body: Sequence[fx.Node], first: fx.Node, result: fx.Node) -> List[Tupl
             opens[place.get(n, -1) + 1].append(n)
             last[n] = max(place[u] for u in n.users)
     cuts: List[Tuple[int, fx.Node]] = []
+    crossing: Set[fx.Node] = set()
     alive: List[fx.Node] = []
     for k in range(len(body)):
         alive = [n for n in alive + opens[k] if last[n] >= k]
-        if k > 0 and len(alive) == 1 and alive[0].meta.get("tensor"):
-            cuts.append((k, alive[0]))
-    return cuts
+        carried = alive if body[k] in free else [n for n in alive if n not in free] or alive
+        if k > 0 and len(carried) == 1 and carried[0].meta.get("tensor"):
+            cuts.append((k, carried[0]))
+            crossing.update(n for n in alive if n is not carried[0])
+    return cuts, crossing
 
 
-def _build(module: fx.GraphModule, stretch: Sequence[fx.Node], entry: fx.Node, exit_: Any, shared: Sequence[fx.Node]) -> Piece:
-    """The stretch as a module of its own, which reads the value of entry and the shared inputs."""
+def _ancestors(nodes: Iterable[fx.Node]) -> Set[fx.Node]:
+    """The nodes and all that they are computed from."""
+    found, stack = set(nodes), list(nodes)
+    while stack:
+        new = [a for a in stack.pop().all_input_nodes if a not in found]
+        found.update(new)
+        stack += new
+    return found
+
+
+def _side(crossing: Set[fx.Node], extra: Sequence[fx.Node]) -> List[fx.Node]:
+    """The side inputs: values that cross, and those of their ancestors that others than ancestors use. In order of computation."""
+    before = _ancestors(crossing)
+    used = {n for n in before if n.op.startswith("call") and any(u not in before for u in n.users)}
+    graph = next((n.graph for n in crossing), None)
+    return [n for n in graph.nodes if n in crossing | used and n not in extra] if graph is not None else []
+
+
+def _copier(placeholders: Sequence[fx.Node]) -> Tuple[fx.Graph, Callable[[fx.Node], fx.Node]]:
+    """A graph with such inputs, and what copies a node and its ancestors up to them into it."""
     graph = fx.Graph()
-    copies: Dict[fx.Node, fx.Node] = {entry: graph.placeholder("value")}
-    for h in shared:
-        copies[h] = graph.placeholder(h.name)
+    copies = {h: graph.placeholder(h.name) for h in placeholders}
 
     def copy(n: fx.Node) -> fx.Node:
         if n not in copies:
             copies[n] = graph.node_copy(n, copy)
         return copies[n]
 
+    return graph, copy
+
+
+def _build(
+    module: fx.GraphModule, stretch: Sequence[fx.Node], entry: fx.Node, exit_: Any, shared: Sequence[fx.Node], side: int
+) -> Piece:
+    """The stretch as a module of its own, which reads the value of entry, the inputs after the first and the side inputs."""
+    others = [h for h in shared if h is not entry]
+    graph, copy = _copier([entry, *others])
+    reads = [k for k, h in enumerate(shared) if h is not entry]
+    before = _ancestors(shared[len(shared) - side :])
     for n in stretch:
-        copy(n)
+        if n not in before:
+            copy(n)
     graph.output(fx.node.map_arg(exit_, copy))
     built = fx.GraphModule(module, graph)
-    targets = [str(n.target) for n in stretch if n.op == "call_module"]
-    name = targets[0] if targets else stretch[0].name
-    if targets and targets[-1] != targets[0]:
-        name = f"{targets[0]}-{targets[-1]}"
-    return Piece(name, lambda value, extra: built(value, *extra[: len(shared)]), [built])
+    modules = [str(n.target) for n in stretch if n.op == "call_module"]
+    name = modules[0] if modules else stretch[0].name
+    if modules and modules[-1] != modules[0]:
+        name = f"{modules[0]}-{modules[-1]}"
+
+    def run(value: Any, extra: Tuple[Any, ...]) -> Any:
+        given = [*extra[: len(shared) - side], *extra[len(extra) - side :]]
+        return built(value, *(given[k] for k in reads))
+
+    return Piece(name, run, [built])
 
 
 # ---- trying -----------------------------------------------------------------
@@ -317,7 +413,7 @@ def _try(chain: Chain, first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, .
     """Runs the layers one by one: merges those that cannot be cut, fills in what they do, compares."""
     state = State(chain.model)
     try:
-        output = _run_layers(chain, first, extra + targets)
+        output = _run_layers(chain, first, chain.with_side(first, extra + targets))
         if any(layer.with_gradients for layer in chain.layers):
             state.restore()
             output = _without_gradients(chain, first, extra)
@@ -359,6 +455,7 @@ def _same_on_others(chain: Chain, first: Any, extra: Tuple[Any, ...], state: Sta
 
 def _without_gradients(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
     """The network's output as its layers make it where gradients are off."""
+    extra = chain.with_side(value, extra)
     with torch.no_grad():
         for layer in chain.layers[: len(chain.layers) - chain.has_loss]:
             value = layer(value, extra)
@@ -406,7 +503,7 @@ def _merge(layers: List[Layer], k: int, has_loss: bool, reason: str) -> int:
 def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, ...], state: State) -> Tuple[str, Any]:
     """Runs a layer without and with gradients; why it cannot stand alone, and what it makes."""
     given = tensors(value)
-    versions = [t._version for t in given]
+    versions, others = [t._version for t in given], [(t, t._version) for t in tensors(extra)]
     attributes, modes_now = Attributes(layer.modules()), autocast_as_now()
     weights = [(p, p.detach().clone()) for p in layer.parameters() if not _renormalized(layer, p)]
     with torch.no_grad(), autocast(modes_now):
@@ -426,6 +523,8 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
             f"layer {layer.name} replaces {', '.join(replaced)} by another tensor: write into it (copy_), so that it can be "
             "put back"
         )
+    if any(t._version != version for t, version in others):
+        raise Refused(f"layer {layer.name} changes an input after the first in place, which a plan may do several times: copy it before")
     if [t._version for t in given] != versions:
         return "changes its input in place", None
     shared = {memory.key(t) for t in given} & {memory.key(t) for t in tensors(made)}

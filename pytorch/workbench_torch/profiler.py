@@ -114,12 +114,16 @@ class _Profile:
     """The measurements of one chain."""
 
     def __init__(self, chain: Chain, device: torch.device, first: Any, extra: Tuple[Any, ...], repeats: int, budget: float):
-        self.chain, self.device, self.extra = chain, device, extra
+        self.chain, self.device = chain, device
         self.repeats, self.budget = repeats, budget
         self.meter = memory.meter(device)
         self.modes = autocast_as_now()
         self.values: List[Any] = [first]  # a_0..a_N; on the host where the device is another
-        self.resident = {memory.key(t) for t in (*chain.model.parameters(), *chain.model.buffers(), *tensors(extra))}
+        there = {memory.key(t) for t in (*chain.model.parameters(), *chain.model.buffers(), *tensors((first, extra)))}
+        self.side_peak, self.extra = self._above(lambda: chain.with_side(first, extra))
+        side = tensors(self.extra[len(extra) :])
+        self.side = memory.sizes(t for t in side if memory.key(t) not in there)  # bytes of the side inputs
+        self.resident = {*there, *map(memory.key, side)} - {memory.key(t) for t in tensors(first)}
         self.input_gradient = 0
 
     def forwards(self) -> List[Dict[str, Any]]:
@@ -208,14 +212,18 @@ def _document(chain: Chain, made: _Profile, layers: List[Dict[str, Any]], name: 
     value = made.values[0]
     first = tensors(value)
     counted = made.meter is not None
-    # Anchor and output of the step with their gradients, and of each layer that is on the host what stays of its graph.
-    scalars = (4 + 2 * len(layers)) * memory.size(torch.zeros((), device=made.device))
+    # Side inputs, anchor and output of the step with their gradients, and of each layer that is on the host what stays of its graph.
+    scalars = made.side + (4 + 2 * len(layers)) * memory.size(torch.zeros((), device=made.device))
+    entries = [_layer_entry(m, counted, scalars) for m in layers]
+    if counted:  # layer 1 runs when the side inputs have been made, and needs at least what that took
+        entries[0]["forward_overhead"] = max(entries[0]["forward_overhead"], made.side_peak - entries[0]["saved"])
+        entries[0]["checkpoint_overhead"] = max(entries[0]["checkpoint_overhead"], made.side_peak - entries[0]["activation"])
     return {
         "format": "workbench.chain/v1",
         "name": name or type(chain.model).__name__,
         "samples": int(first[0].shape[0]) if first and first[0].dim() else 0,
         "input": {"activation": memory.sizes(first), "gradient": made.input_gradient},
-        "layers": [_layer_entry(m, counted, scalars) for m in layers],
+        "layers": entries,
         "source": {
             "program": "workbench_torch",
             "torch": torch.__version__,

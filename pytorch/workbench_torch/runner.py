@@ -197,7 +197,7 @@ class Step:
         self.done = 0  # events
         self.autocast = autocast_as_now()
         value = inputs.pop(0)
-        self.extra = tuple(inputs)
+        self.extra = self.chain.with_side(value, tuple(inputs))
         inputs.clear()
         flat, self.specs[0] = flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
