@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build solve pictures tables test test-go test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
-	format setup env clean soak release help
+	format setup env clean soak release wheel help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
 #   make solve ARGS='--memory 40% --time-limit 10s'
@@ -77,6 +77,9 @@ nightly: build ## the sweep of every night, in less than two hours on two cores,
 
 release: setup ## pack one self-contained binary with its licences into dist/
 	@scripts/release.sh
+
+wheel: setup torch ## pack the Python package with the program inside into dist/, and try it without Go and gcc
+	@scripts/wheel.sh
 
 tables: setup ## write tables of the documents again, by their names; ARGS='chains growth'
 	@names="$(strip $(ARGS))"; [ -n "$$names" ] || \

@@ -57,6 +57,10 @@ type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
+// pythonInterface is the version of flags, files and results that pytorch/workbench_torch/_binary.py asks for.
+// It changes with them.
+const pythonInterface = 1
+
 // run is the program: args as in os.Args, the exit status as result. It never
 // panics through: a bug ends with status 1 and a line that says so.
 func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
@@ -70,7 +74,7 @@ func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Write
 	app := newApp(streams{in, checked, errw})
 	ordered, err := reorder(app, wish(args))
 	if len(ordered) < 2 || strings.HasPrefix(ordered[1], "-") {
-		app.Version = sweep.Version() // may read the whole program, so not for every command
+		app.Version = fmt.Sprintf("%s interface %d", sweep.Version(), pythonInterface) // may read the whole program, so not for every command
 	}
 	if err == nil {
 		err = app.RunContext(ctx, ordered)

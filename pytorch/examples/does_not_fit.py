@@ -1,8 +1,8 @@
 """A network that does not fit, in ten minutes: profile it, plan, train by the plan.
 
-    LD_PRELOAD=$(python -m workbench_torch counter) python examples/does_not_fit.py WORKBENCH
+    LD_PRELOAD=$(python -m workbench_torch counter) python examples/does_not_fit.py [WORKBENCH]
 
-WORKBENCH is the path of the program. On a CPU the preloaded library counts memory.
+WORKBENCH is the path of the program, unless it is installed. On a CPU the preloaded library counts memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def network(blocks: int = 16, width: int = 64) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 10))
 
 
-def main(workbench: str) -> None:
+def main(workbench: str = "workbench") -> None:
     torch.manual_seed(0)
     model, images, labels = network(), torch.randn(8, 3, 32, 32), torch.randint(10, (8,))
 

@@ -130,7 +130,10 @@ def need_meter(device: torch.device) -> Meter:
 
 
 def build_counter() -> Path:
-    """Builds the counter, unless that was done before, and returns where it is."""
+    """Returns where the counter is: the one in the package, else the one in the cache, which is built if it is not there."""
+    packaged = Path(__file__).with_name("counter.so")
+    if packaged.exists():
+        return packaged
     source = Path(__file__).with_name("counter.c")
     code = source.read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench"
