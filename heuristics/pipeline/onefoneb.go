@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"workbench/heuristics/pipeline/eager"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -20,7 +19,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 		return nil, err
 	}
 	stages, _ := in.partition(0)
-	s := eager.Run(in.Instance, stages, entering(stages, len(stages)))
+	s := in.eager(stages, firstLimited(stages, len(stages)))
 	switch {
 	case s == nil:
 		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
@@ -38,8 +37,8 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 // as communications are items in flight as well. Of equal periods the smallest
 // NOAM is returned.
 //
-// A simulation that does not settle is no pattern, and [004] does not say what becomes of it:
-// here 1F1B* of its partition and of the smallest period that fits stands in for it.
+// A simulation that does not settle is no pattern, and [004] does not say what becomes of it: here it is replaced by 1F1B*
+// of its partition with the shortest period that fits.
 //
 // O(P) partitions, simulations and schedules, each as in [OneFOneB] and [PipeDreamStar].
 // Where the platform has replicas it is [replicated].
@@ -63,7 +62,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 			if stages == nil {
 				continue
 			}
-			s := eager.Run(in.Instance, stages, entering(stages, noam))
+			s := in.eager(stages, firstLimited(stages, noam))
 			if s == nil {
 				s = in.smallest(stages, in.Items(stages), 0)
 			}
@@ -78,8 +77,8 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	return best.Plan(in.Instance, "pipedream"), nil
 }
 
-// entering limits the mini-batches that enter the first stage.
-func entering(stages []plan.Stage, noam int) []int {
+// firstLimited returns limits of mini-batches in flight: noam of the first stage, none of the others.
+func firstLimited(stages []plan.Stage, noam int) []int {
 	limits := make([]int, len(stages))
 	limits[0] = noam
 	return limits

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/heuristics/pipeline/eager"
 	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
@@ -34,7 +33,7 @@ func (in *instance) sweep() sweep {
 			}
 			limits := make([]int, len(stages))
 			limits[0] = noam
-			s := eager.Run(in.Instance, stages, limits)
+			s := in.eager(stages, limits)
 			settled := s != nil
 			if !settled {
 				x.unsettled++

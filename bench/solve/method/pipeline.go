@@ -156,7 +156,7 @@ func PipelineMethods() []*solve.Method {
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "O(P·n²·grid) a period, and the schedules", pipeline.MadPipe),
 		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
-		heuristic(searching, "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations; with --replicas stages on several GPUs", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
+		heuristic(searching, "ours", "moves layers and stages between processors, from the best of the others, beam searches over allocations, and annealing of orders; with --replicas stages on several GPUs", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "madpipe-milp", Kind: solve.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,

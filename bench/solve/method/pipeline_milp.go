@@ -87,7 +87,7 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 		prove: func(j *joint) error {
 			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
 			j.take("k-periodic", &solve.Outcome{Plan: several}, err)
-			if err := reorderPipeline(ctx, j); err != nil || !j.unproved() {
+			if err := annealPipeline(ctx, j); err != nil || !j.unproved() {
 				return err
 			}
 			return solvePipeline(j)
@@ -103,11 +103,11 @@ func everyMet(j *joint) bool {
 	})
 }
 
-// forOrders is the part of the time that is left for other orders of the operations of the best plan.
-const forOrders = 0.25
+// annealShare is the part of the time that is left for other orders of the operations of the best plan.
+const annealShare = 0.25
 
-// reorderPipeline looks for patterns of several mini-batches a period near the best plan.
-func reorderPipeline(ctx context.Context, j *joint) error {
+// annealPipeline looks for patterns of several mini-batches a period near the best plan.
+func annealPipeline(ctx context.Context, j *joint) error {
 	best := j.Best()
 	if best == nil || ctx.Err() != nil {
 		return nil
@@ -116,11 +116,11 @@ func reorderPipeline(ctx context.Context, j *joint) error {
 		return nil
 	}
 	if until, ok := ctx.Deadline(); ok {
-		limited, cancel := context.WithTimeout(ctx, time.Duration(forOrders*float64(time.Until(until))))
+		limited, cancel := context.WithTimeout(ctx, time.Duration(annealShare*float64(time.Until(until))))
 		defer cancel()
 		ctx = limited
 	}
-	p, err := pipeline.Reorder(j.in.Chain(), j.s.Platform, best, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
+	p, err := pipeline.Anneal(j.in.Chain(), j.s.Platform, best, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
 	if err != nil {
 		return inputError(err)
 	}

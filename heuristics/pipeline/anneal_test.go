@@ -1,4 +1,4 @@
-package reorder
+package pipeline
 
 import (
 	"math"
@@ -9,12 +9,12 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/problem/pipeline"
+	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 )
 
-// instanceOf draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it, layers together or apart.
-func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, *pipeline.Pattern) {
+// drawnInstance draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it, layers together or apart.
+func drawnInstance(t *testing.T, r *rand.Rand) (*view.Instance, *view.Pattern) {
 	t.Helper()
 	n, procs := 2+r.IntN(4), 2+r.IntN(2)
 	c := &chain.Chain{Name: "drawn", Input: chain.Input{Activation: float64(1 + r.IntN(4))}}
@@ -29,15 +29,15 @@ func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, *pipeline.Patte
 	for l := 1; l <= n; l++ {
 		stages = append(stages, plan.Stage{Processor: r.IntN(procs), From: l, To: l})
 	}
-	stages = pipeline.Merged(stages)
+	stages = view.Merged(stages)
 	p := platform.Platform{Memory: 1e9, Bandwidth: 0.5 + 4*r.Float64(), Processors: procs, WeightCopies: 1 + r.IntN(3)}
 	model := []string{plan.TaskModel, plan.StageModel}[r.IntN(2)]
-	in, err := pipeline.New(c, p, model)
+	in, err := view.New(c, p, model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Memory = math.Floor(in.OneByOne(stages).Peak(in) * (1 + 1.5*r.Float64()))
-	if in, err = pipeline.New(c, p, model); err != nil {
+	if in, err = view.New(c, p, model); err != nil {
 		t.Fatal(err)
 	}
 	one := in.OneByOne(stages)
@@ -47,24 +47,24 @@ func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, *pipeline.Patte
 	return in, one
 }
 
-// What Run returns is valid by the verifier in memory that is scarce, and shorter than asked; a plan is read as the pattern that it was
+// What anneal returns is valid by the verifier in memory that is scarce, and shorter than asked; a plan is read as the pattern that it was
 // written from.
-func TestRunIsValid(t *testing.T) {
+func TestAnnealIsValid(t *testing.T) {
 	t.Parallel()
 	found, several := 0, 0
 	for seed := range uint64(testfile.Cases(600)) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		in, one := instanceOf(t, r)
+		in, one := drawnInstance(t, r)
 		if one.Peak(in) > in.Memory {
 			t.Fatalf("seed %d: one mini-batch after the other takes %v of %v", seed, one.Peak(in), in.Memory)
 		}
 		k := 1 + r.IntN(3)
-		s := Run(in, Repeated(one, k), Options{Moves: 400, Heat: 0.1, Below: one.Rate(), Seed: seed})
+		s := anneal(in, repeated(one, k), annealing{moves: 400, temperature: 0.1, below: one.Rate(), seed: seed})
 		if s == nil {
 			continue
 		}
 		found++
-		p := s.Plan(in, "reorder")
+		p := s.Plan(in, "anneal")
 		v, err := periodic.VerifyPipeline(in.Chain, p)
 		if err != nil || !v.Valid() || len(v.ClaimErrors) > 0 {
 			t.Fatalf("seed %d: %v, %+v", seed, err, v)
@@ -91,17 +91,17 @@ func TestFitsIsThePeak(t *testing.T) {
 	fit, not := 0, 0
 	for seed := range uint64(testfile.Cases(400)) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		in, one := instanceOf(t, r)
-		c := newOrders(in, Repeated(one, 1+r.IntN(3)))
-		if !c.time(math.Inf(1)) {
+		in, one := drawnInstance(t, r)
+		c := newOrders(in, repeated(one, 1+r.IntN(3)))
+		if !c.retime(math.Inf(1)) {
 			t.Fatalf("seed %d: no period", seed)
 		}
 		for range 100 {
-			on, place, ok := c.draw(r)
+			on, place, ok := c.drawMove(r)
 			if !ok {
 				continue
 			}
-			if c.swap(on, place); !c.time(math.Inf(1)) {
+			if c.swap(on, place); !c.retime(math.Inf(1)) {
 				c.swap(on, place)
 				continue
 			}
@@ -110,7 +110,7 @@ func TestFitsIsThePeak(t *testing.T) {
 				fits = fits && c.fits(on)
 			}
 			all := len(c.items) * c.k
-			s := &pipeline.Pattern{Period: c.period, K: c.k, Stages: c.stages, Items: c.items, F: c.times[:all], B: c.times[all:]}
+			s := &view.Pattern{Period: c.period, K: c.k, Stages: c.stages, Items: c.items, F: c.times[:all], B: c.times[all:]}
 			if want := in.Fits(s.Peak(in)); fits != want {
 				t.Fatalf("seed %d: fits %v, the peak is %v of %v", seed, fits, s.Peak(in), in.Memory)
 			}

@@ -40,7 +40,7 @@ func TestAnyKBoundsAnnealedPatterns(t *testing.T) {
 			continue
 		}
 		verified(t, c, best)
-		if x, err := Reorder(c, p, best, Options{}); err != nil {
+		if x, err := Anneal(c, p, best, Options{}); err != nil {
 			t.Fatal(err)
 		} else if x != nil {
 			if verified(t, c, x) >= best.Claims.Makespan {
