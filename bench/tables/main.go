@@ -77,7 +77,6 @@ var tables = []table{
 	{"remat-offload-divisors", "TIME [NETWORK…]", 1, timed((*measurer).rematOffloadDivisors)},
 	{"parts", "PROBLEM LIMITS PERCENTS INSTANCE…", 4, (*measurer).parts},
 	{"memory", "PROBLEM LIMIT STEPS INSTANCE…", 4, (*measurer).memory},
-	{"dnn-partitioning", "TIME FILE…", 2, timed((*measurer).dnnPartitioning)},
 	{"swap", "[FLAGS]", 0, (*measurer).swaps},
 	{"transformers", "TIME CHAIN…", 2, timed((*measurer).transformers)},
 	{"growth", "DIR", 1, (*measurer).growth},

@@ -39,29 +39,3 @@ func (m *measurer) replicas(specs []string) error {
 	}
 	return nil
 }
-
-// thesisPipelines calls do with each network, those of [004] 6.5 if there are
-// none, on each platform of the tables: 4 and 8 GPUs of 4, 8 and 16 GB.
-func (m *measurer) thesisPipelines(nets []string, do func(net string, in *solve.Instance, p platform.Platform) error) error {
-	if len(nets) == 0 {
-		nets = []string{"resnet18", "resnet34", "resnet50"}
-	}
-	for _, net := range nets {
-		in, err := solve.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
-		if err != nil {
-			return err
-		}
-		for _, processors := range []int{4, 8} {
-			for _, memory := range []float64{4, 8, 16} {
-				p := platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
-				if err := do(net, in, p); err != nil {
-					return fmt.Errorf("%s on %d processors of %g GB: %w", net, processors, memory, err)
-				}
-				if m.ctx.Err() != nil {
-					return m.ctx.Err()
-				}
-			}
-		}
-	}
-	return nil
-}

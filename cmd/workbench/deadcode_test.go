@@ -16,7 +16,6 @@ var unreached = map[string]string{
 	"workbench/bench/sweep/results/resultstest":     "a night made up, for tests of several packages",
 	"workbench/ilp/ilptest":                         "what tests of formulations share",
 	"workbench/model/testfile":                      "what tests of files share",
-	"workbench/model/maxload/maxloadtest":           "instances of max-load, for tests of several packages",
 	"workbench/model/plan/plantest":                 "chains and plans of weight offloading, for tests of several packages",
 	"workbench/model/problem/pipeline/pipelinetest": "instances of pipelines, for tests of several packages",
 	"workbench/solvers/enumerate":                   "the backend that judges the others, by enumeration",
