@@ -25,9 +25,9 @@ import (
 func newFormulation(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "formulation",
-		Usage: "the MILPs, for researchers: list, show, stats, solve, diff, check, explain, export",
+		Usage: "the MILPs, for researchers: list, show, stats, solve, certify, diff, check, explain, export; or the model of an MPS or LP file",
 		Subcommands: []*cli.Command{
-			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s), newFormulationExport(s),
+			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationCertify(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s), newFormulationExport(s),
 		},
 	}
 }
@@ -144,28 +144,25 @@ func newFormulationStats(s streams) *cli.Command {
 	o := &formulationOptions{}
 	return &cli.Command{
 		Name:      "stats",
-		Usage:     "size and coefficients of a formulation by constraint group, on an instance",
-		ArgsUsage: "NAME [INSTANCE]",
+		Usage:     "size and coefficients of a formulation by constraint group, on an instance, or of a model's file",
+		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags:     o.flags(),
-		Action: func(c *cli.Context) error {
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.statsOfFile(ctx, s, a[0]) }, func(c *cli.Context) error {
 			_, j, program, err := o.build(c, s, nil)
 			if err != nil {
 				return err
 			}
-			left, err := formulate.PresolvedBy(c.Context, j.Setting.Backend, program.Model)
+			stats, err := formulate.StatsOf(c.Context, j.Setting.Backend, program.Model)
 			if err != nil {
 				return err
 			}
-			stats := formulate.Stats{Stats: program.Model.Stats(), Presolved: left}
 			if o.json() {
 				return render.Document(s.out, formulate.StatsFormat, stats)
 			}
-			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats.Stats)
-			if left != nil {
-				fmt.Fprintf(s.out, "\nafter presolve by %s: %s\n", left.By, left)
-			}
+			fmt.Fprintf(s.out, "on %s, memory %s\n", j.Instance.Name, j.Limit())
+			stats.Text(s.out)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -272,22 +269,22 @@ func newFormulationExplain(s streams) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "why a formulation has no solution on an instance: which constraint groups and rows conflict, and by how much",
-		ArgsUsage: "NAME [INSTANCE]",
+		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "backend", Usage: "MILP `BACKEND`", Value: "highs", Destination: &o.backend, Category: "solver"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.explainFile(ctx, s, a[0], probe) }, func(c *cli.Context) error {
 			_, j, program, err := o.build(c, s, nil)
 			if err != nil {
 				return err
 			}
-			return explain(c.Context, s, o, j, program, probe)
-		},
+			return explain(c.Context, s, o, j.Setting.Backend, program, probe)
+		}),
 	}
 }
 
-func explain(ctx context.Context, s streams, o *formulationOptions, j *job, program *formulation.Program, probe time.Duration) error {
-	e, err := solvers.Explain(ctx, j.Setting.Backend, program.Model, solvers.Options{Time: probe})
+func explain(ctx context.Context, s streams, o *formulationOptions, b solvers.Backend, program *formulation.Program, probe time.Duration) error {
+	e, err := solvers.Explain(ctx, b, program.Model, solvers.Options{Time: probe})
 	if err != nil {
 		return err
 	}

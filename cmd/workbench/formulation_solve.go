@@ -76,8 +76,8 @@ func newFormulationSolve(s streams) *cli.Command {
 	o := &programOptions{}
 	return &cli.Command{
 		Name:      "solve",
-		Usage:     "one formulation solved as it is, without heuristics, a start or certificates",
-		ArgsUsage: "NAME [INSTANCE]",
+		Usage:     "one formulation solved as it is, without heuristics, a start or certificates, or the model of a file, with a certified bound of its root",
+		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append(
 			o.flags(),
 			&cli.BoolFlag{Name: "relax", Usage: "the LP relaxation", Destination: &o.relax, Category: "solver"},
@@ -85,7 +85,7 @@ func newFormulationSolve(s streams) *cli.Command {
 			&cli.BoolFlag{Name: "solutions", Usage: "the solutions that the solver finds on its way, each better than the one before, and the plans they make", Destination: &o.solutions, Category: "output"},
 			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
 		),
-		Action: func(c *cli.Context) error {
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.solveFile(ctx, s, a[0], true, "") }, func(c *cli.Context) error {
 			f, j, program, unbuilt := o.build(c, s, tiny)
 			if j == nil {
 				return unbuilt
@@ -115,7 +115,7 @@ func newFormulationSolve(s streams) *cli.Command {
 			}
 			r.Text(s.out)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -124,11 +124,11 @@ func newFormulationDiff(s streams) *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
 		Usage:     "two formulations of one instance: rows and columns by group, relaxations, bounds, nodes, times",
-		ArgsUsage: "A B INSTANCE",
+		ArgsUsage: "A B INSTANCE | A.mps B.mps",
 		Description: "With --without GROUPS the second is built without these groups; A and B may be the\n" +
 			"same formulation then.",
 		Flags: o.flags(),
-		Action: o.action(s, 3, 3, "formulation diff A B INSTANCE [flags]", func(c *cli.Context, a []string) (err error) {
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.diffFiles(ctx, s, a) }, o.action(s, 3, 3, "formulation diff A B INSTANCE [flags]", func(c *cli.Context, a []string) (err error) {
 			var both [2]formulate.Built
 			for k, name := range a[:2] {
 				if both[k].Formulation, err = findFormulation(name); err != nil {
@@ -155,7 +155,7 @@ func newFormulationDiff(s streams) *cli.Command {
 			if !o.quiet {
 				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.Setting.Time, time.Second).Seconds()))
 			}
-			d, err := formulate.Compare(c.Context, j.Setting.Backend, j.Instance, both, options)
+			d, err := formulate.Compare(c.Context, j.Setting.Backend, j.Instance.Name, j.Instance, both, options)
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func newFormulationDiff(s streams) *cli.Command {
 				return writeJSON(s.out, d)
 			}
 			return d.Text(s.out)
-		}),
+		})),
 	}
 }
 

@@ -47,6 +47,8 @@ var printed = []struct {
 	{line: "formulation stats checkmate-strong @fork.graph.json --memory 50%"},
 	{line: "formulation solve checkmate-strong --values"},
 	{line: "formulation solve checkmate-strong --values --relax"},
+	{line: "formulation solve @model.lp --values"},
+	{line: "formulation certify @model.lp"},
 	{line: "formulation diff checkmate checkmate-strong @fork.graph.json --memory 50%"},
 	{line: "formulation check weights-printed --cases 10 --layers 2 --without memory"},
 	{line: "formulation explain weights-printed @small.json --memory 60%"},
@@ -71,6 +73,9 @@ var without = map[string]string{
 // lower case.
 func TestJSONOfEveryCommand(t *testing.T) {
 	dir := likeClone(t)
+	if err := os.WriteFile(filepath.Join(dir, "model.lp"), []byte("max\n obj: 2 x + 3 y\nst\n c: x + y <= 4.5\ngeneral\n x y\nend\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "buffers.csv"), []byte("id,lower,upper,size\na,0,3,4\nb,1,2,5\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

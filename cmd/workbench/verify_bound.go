@@ -1,76 +1,48 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"math/big"
 	"os"
-	"slices"
 
 	"workbench/bench/solve"
-	"workbench/ilp"
-	"workbench/ilp/formulation"
+	"workbench/bench/solve/formulate"
 	"workbench/model/certificate"
-	"workbench/model/plan"
-	"workbench/model/platform"
+	"workbench/model/milp"
 )
 
-// proved is what verify --bound prints with --format json.
-type proved struct {
-	Format     string   `json:"format"`
-	Valid      bool     `json:"valid"`
-	Error      string   `json:"error,omitempty"` // the first thing that is wrong
-	Infeasible bool     `json:"infeasible,omitempty"`
-	Bound      *float64 `json:"bound,omitempty"` // seconds or bytes, as the objective, rounded down
-	Exactly    string   `json:"exactly,omitempty"`
-	Name       string   `json:"name"`
-	Problem    string   `json:"problem"`
-	// Platform and Options are as the checker has read them.
-	Platform    json.RawMessage `json:"platform,omitempty"`
-	Formulation string          `json:"formulation"`
-	Options     json.RawMessage `json:"options,omitempty"`
-	Promise     string          `json:"promise"`
-	Assumptions []string        `json:"assumptions"`
-	Leaves      int             `json:"leaves"`
-}
-
-// verifyBound makes the certificate's model again, of the instance, and checks
-// the proof in exact arithmetic. memoryModel is the one that it has to be in, "":
-// any.
+// verifyBound makes the certificate's model again, of the instance or the file of a model, and
+// checks the proof in exact arithmetic. memoryModel is the one that it has to be in, "": any.
 func verifyBound(s streams, o *common, file, spec, memoryModel string) error {
 	if err := o.check(s); err != nil {
 		return err
 	}
-	in, err := solve.Load(spec, s.in)
-	if err != nil {
-		return err
-	}
-	c, err := readCertificate(file)
-	if err != nil {
-		return err
-	}
-	v := proved{Format: "workbench.proved/v1", Name: in.Name, Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
-	if err := cmp.Or(inModel(c, file, memoryModel), v.check(in, c, file)); err != nil {
-		v.Error = err.Error()
-	} else {
-		v.Valid, v.Infeasible, v.Leaves = true, c.Infeasible, c.Leaves()
-		if !c.Infeasible {
-			value, exactly := c.Value(), c.Bound
-			if plan.MinimisesMemory(c.Problem) {
-				value = in.Unit().Bytes(value)
-				exactly = new(big.Rat).Quo(exactly, new(big.Rat).SetFloat64(in.Unit().PerByte()))
-			}
-			v.Bound, v.Exactly = &value, exactly.RatString()
+	var v *formulate.Proved
+	if milp.IsFile(spec) {
+		f, err := formulate.OpenFile(spec)
+		if err != nil {
+			return err
 		}
+		c, err := readCertificate(file)
+		if err != nil {
+			return err
+		}
+		v = f.Prove(c, file)
+	} else {
+		in, err := solve.Load(spec, s.in)
+		if err != nil {
+			return err
+		}
+		c, err := readCertificate(file)
+		if err != nil {
+			return err
+		}
+		v = formulate.Prove(in, c, file, memoryModel)
 	}
 	if o.json() {
 		if err := writeJSON(s.out, v); err != nil {
 			return err
 		}
 	} else {
-		v.print(s)
+		v.Text(s.out)
 	}
 	if !v.Valid {
 		return &exitError{exitInvalid}
@@ -86,95 +58,4 @@ func readCertificate(file string) (*certificate.Certificate, error) {
 	defer f.Close()
 	c, err := certificate.Read(f, file)
 	return c, solve.InputError(err)
-}
-
-// check returns the first thing that is wrong with c as a proof about in.
-func (v *proved) check(in *solve.Instance, c *certificate.Certificate, file string) error {
-	if c.Instance != in.SHA256 {
-		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name, in.SHA256)
-	}
-	list := ilp.Formulations()
-	if k := slices.IndexFunc(list, func(f formulation.Formulation) bool { return f.Name == c.Formulation }); k >= 0 && list[k].Problem != c.Problem {
-		return fmt.Errorf("%s: problem: it is %s, and %s is about %s", file, c.Problem, c.Formulation, list[k].Problem)
-	}
-	var p platform.Platform
-	if err := json.Unmarshal(c.Platform, &p); err != nil {
-		return fmt.Errorf("%s: platform: %w", file, err)
-	}
-	var err error
-	if v.Platform, err = json.Marshal(p); err != nil {
-		return fmt.Errorf("%s: platform: %w", file, err)
-	}
-	program, err := ilp.Rebuild(c.Formulation, in.Instance, in.Platform(p), c.Options)
-	if err != nil {
-		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, in.InBytes(err))
-	}
-	if v.Options = program.Options; !same(v.Options, c.Options) {
-		return fmt.Errorf("%s: options: they are %.200s, those of the model are %.200s", file, cmp.Or(string(c.Options), "missing"), v.Options)
-	}
-	if scale := program.Objective(1); c.Scale != scale && !c.Infeasible { // without a bound there is nothing to scale
-		return fmt.Errorf("%s: scale: it is %v, that of %s on %s is %v", file, c.Scale, c.Formulation, in.Name, scale)
-	}
-	v.Promise = program.Promise.String()
-	if program.Promise != formulation.Equal && program.Promise != formulation.LowerBound {
-		return fmt.Errorf("%s: formulation: %s makes no promise about bounds", file, c.Formulation)
-	}
-	v.Assumptions = append(v.Assumptions, program.Assumptions...)
-	data := program.Model.Data()
-	if err := c.Check(&data); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
-}
-
-// inModel refuses a certificate in another model of memory.
-func inModel(c *certificate.Certificate, file, memoryModel string) error {
-	if memoryModel == "" {
-		return nil
-	}
-	var o struct {
-		MemoryModel string `json:"memory_model"`
-	}
-	if err := json.Unmarshal([]byte(cmp.Or(string(c.Options), "{}")), &o); err != nil || o.MemoryModel != memoryModel {
-		return fmt.Errorf("%s: options: the proof is in memory model %q, not %q", file, o.MemoryModel, memoryModel)
-	}
-	return nil
-}
-
-// same reports whether two texts of options say the same.
-func same(a, b json.RawMessage) bool {
-	var x, y bytes.Buffer
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
-}
-
-func (v *proved) print(s streams) {
-	if !v.Valid {
-		fmt.Fprintf(s.out, "%s of %s: NOT PROVED\n  %s\n", v.Problem, v.Name, v.Error)
-		return
-	}
-	plans, what, unit := "no plan", "exists", "s"
-	if plan.MinimisesMemory(v.Problem) {
-		unit = "bytes"
-	}
-	if len(v.Assumptions) > 0 {
-		plans = "no plan of those below"
-	}
-	if v.Bound != nil {
-		what = fmt.Sprintf("takes less than %v %s", *v.Bound, unit) // all digits: rounding to the nearest could say too much
-	}
-	fmt.Fprintf(s.out, "%s of %s: proved\n  %s %s\n", v.Problem, v.Name, plans, what)
-	if v.Exactly != "" {
-		fmt.Fprintf(s.out, "  exactly     %s %s\n", v.Exactly, unit)
-	}
-	fmt.Fprintf(s.out, "  by          %s (%s), %s, checked in exact arithmetic\n", v.Formulation, v.Promise, platform.Count(v.Leaves, "leaf"))
-	for _, a := range v.Assumptions {
-		fmt.Fprintf(s.out, "  of plans that keep: %s\n", a)
-	}
-	fmt.Fprintf(s.out, "  platform    %s\n", v.Platform)
-	if v.Options != nil {
-		fmt.Fprintf(s.out, "  options     %.200s\n", v.Options)
-	}
 }

@@ -47,7 +47,10 @@ type Result struct {
 	// that is better than the goal.
 	Ended             solvers.Stop
 	Nodes, Iterations int64
-	Note              string
+	// Point is a solution of a linear program, its integers integral to 1e-7, that is better
+	// than the goal by more than a closed proof allows; nil: none was met.
+	Point []float64
+	Note  string
 }
 
 // Tree proves a bound on d, which has to be minimised and is of a model without
@@ -67,14 +70,18 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 	}
 	s := newSearch(lp, d, o)
 	failed := s.run(ctx)
-	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations}
+	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations, Point: s.point}
 	if failed == nil && !math.IsInf(s.found, 1) {
 		// It is not empty; with a goal more can be proved, and of less.
 		if err := s.enter(s.root); err != nil {
 			return nil, err
 		}
 		o.Goal = s.found
-		return Tree(ctx, lp, d, head, o)
+		r, err := Tree(ctx, lp, d, head, o)
+		if err == nil && r.Point == nil {
+			r.Point = s.point
+		}
+		return r, err
 	}
 	if failed != nil {
 		r.Ended, r.Note = solvers.Unknown, failed.Error()

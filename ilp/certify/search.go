@@ -52,6 +52,8 @@ type search struct {
 	open              queue
 	least             float64 // of the bounds of leaves that are closed
 	found             float64 // the objective of a point, if there was to be none; else +Inf
+	point             []float64
+	pointBound        float64 // of the linear program that point solves
 	memory            int64   // of multipliers
 	nodes, iterations int64
 	ended             solvers.Stop
@@ -237,8 +239,13 @@ func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error)
 		return nil, nil, err
 	}
 	if j < 0 {
-		if r.Status == solvers.Optimal && math.IsInf(s.goal, 1) {
-			s.found = r.Objective
+		if r.Status == solvers.Optimal {
+			if math.IsInf(s.goal, 1) {
+				s.found = r.Objective
+			}
+			if s.point == nil || r.Objective < s.pointBound {
+				s.point, s.pointBound = r.X, r.Objective
+			}
 		}
 		s.close(n, n.bound, n.y, false)
 		return nil, nil, nil

@@ -256,7 +256,7 @@ func (p *lpReader) sum(right bool) (s lpSum, err error) {
 		switch t := p.peek(); {
 		case t.kind == '[' || t.kind == '^' || t.kind == '*':
 			return s, fmt.Errorf("quadratic terms ([ … ]): %w", ErrNotRepresented)
-		case t.kind == 'a' && p.section() == "" && !p.labelled():
+		case t.kind == 'a' && p.section() == "" && !p.labelled() && !(right && number && t.first):
 			s.terms = append(s.terms, lpTerm{p.col(p.next().text), v})
 			if k := p.peek().kind; k == '^' || k == '*' {
 				return s, fmt.Errorf("quadratic terms (%s%c): %w", t.text, k, ErrNotRepresented)

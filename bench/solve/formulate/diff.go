@@ -59,9 +59,9 @@ type Built struct {
 }
 
 // Compare solves the relaxations and the programs, one after the other, each with the
-// options.
-func Compare(ctx context.Context, b solvers.Backend, in *solve.Instance, both [2]Built, o solvers.Options) (*Diff, error) {
-	d := &Diff{Format: DiffFormat, Instance: in.Name, Groups: []GroupPair{}, Families: []FamilyPair{}}
+// options. in may be nil: then the programs are those of files, called name.
+func Compare(ctx context.Context, b solvers.Backend, name string, in *solve.Instance, both [2]Built, o solvers.Options) (*Diff, error) {
+	d := &Diff{Format: DiffFormat, Instance: name, Groups: []GroupPair{}, Families: []FamilyPair{}}
 	for side, x := range both {
 		for _, relax := range []bool{true, false} {
 			o.Relax = relax

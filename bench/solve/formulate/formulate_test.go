@@ -219,7 +219,7 @@ func TestCompare(t *testing.T) {
 	in, b := loaded(t, "../../../testdata/examples/fork.graph.json")
 	p := platform.Platform{Memory: 4}
 	both := [2]formulate.Built{built(t, "checkmate", in, p), built(t, "checkmate-strong", in, p)}
-	d, err := formulate.Compare(context.Background(), b, in, both, solvers.Options{})
+	d, err := formulate.Compare(context.Background(), b, in.Name, in, both, solvers.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

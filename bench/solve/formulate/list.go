@@ -72,6 +72,20 @@ type Stats struct {
 	Presolved *Presolved `json:"presolved"` // null: the backend does not tell
 }
 
+// StatsOf returns the statistics of a model, with what the presolve of b leaves.
+func StatsOf(ctx context.Context, b solvers.Backend, m *milp.Model) (Stats, error) {
+	left, err := PresolvedBy(ctx, b, m)
+	return Stats{m.Stats(), left}, err
+}
+
+// Text prints statistics for a person.
+func (s Stats) Text(w io.Writer) {
+	fmt.Fprint(w, s.Stats)
+	if left := s.Presolved; left != nil {
+		fmt.Fprintf(w, "\nafter presolve by %s: %s\n", left.By, left)
+	}
+}
+
 // Presolved is the size of a model after presolve.
 type Presolved struct {
 	By          string `json:"by"`

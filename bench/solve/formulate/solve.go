@@ -99,8 +99,12 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	if err != nil {
 		return nil, err
 	}
+	name := ""
+	if in != nil {
+		name = in.Name
+	}
 	s := &Solution{
-		Format: Format, Formulation: f.Name, Promise: f.Promise.String(), Instance: in.Name, Backend: r.Backend, Relaxed: o.Relax,
+		Format: Format, Formulation: f.Name, Promise: f.Promise.String(), Instance: name, Backend: r.Backend, Relaxed: o.Relax,
 		Size: SizeOf(p.Model), Status: r.Status.String(), Nodes: r.Nodes, Iterations: r.Iterations, Time: r.Wall.Seconds(), Note: r.Note,
 	}
 	if r.Proof != "" {
