@@ -49,6 +49,10 @@ func Formats() []Format {
 			Read: reader(lifetimes.Read), Zoo: maker(zoo.LoadLifetimes),
 		},
 		{
+			Name: lifetimes.FormatV2, Kind: lifetimes.Kind, Word: "list of lifetimes", Many: "lists of lifetimes",
+			Read: reader(lifetimes.ReadV2),
+		},
+		{
 			Name: stages.Format, Kind: stages.Kind, Word: "partition into stages", Many: "partitions into stages",
 			Read: reader(stages.Read), Zoo: maker(zoo.LoadStages),
 		},

@@ -13,6 +13,7 @@ import (
 
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -74,6 +75,14 @@ func Searched[T any](in *Instance, key any, make func() T) T {
 // Ref returns how plans and results name the instance.
 func (in *Instance) Ref() plan.InstanceRef {
 	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+}
+
+// Objective returns what the instance says is minimised; "": nothing.
+func (in *Instance) Objective() string {
+	if l, ok := in.Instance.(*lifetimes.Lifetimes); ok {
+		return l.Objective
+	}
+	return ""
 }
 
 // Kind names the kind of instance.

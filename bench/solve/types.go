@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,6 +62,8 @@ type Problem struct {
 	// Scheduled says that micro-batches pass through stages: there are numbers of them,
 	// placements and objectives.
 	Scheduled bool
+	// Objectives are what may be minimised, the default first; nil: there is no choice.
+	Objectives []string
 	// Moved returns the bytes that a plan sends to the host as part of all
 	// activations that could leave; what is sent twice counts twice. nil: nothing
 	// is sent.
@@ -273,6 +276,9 @@ func (p *Problem) Accepts(in *Instance) error {
 
 // Write writes a value of the objective, or a bound on it, for a person.
 func (p *Problem) Write(objective float64) string {
+	if p.Word == lifetimes.TotalPenalty {
+		return strconv.FormatFloat(math.Round(1000*objective)/1000, 'f', -1, 64) // certified bounds stop short of a millionth
+	}
 	if plan.MinimisesMemory(p.Name) {
 		return platform.FormatBytes(objective)
 	}

@@ -20,6 +20,7 @@ var exporters = []struct {
 	write      func(io.Writer, *plan.Plan, plan.Instance) error
 }{
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportLifetimes(w, in) }},
+	{"dsa-solver", "a problem of dsa-solver, schema v1 (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportDSA(w, in) }},
 	{"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", false, func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) }},
 	{"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat and remat-offload, with their INSTANCE of graph/v2)", false, torchtags.Write},
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -21,16 +20,13 @@ type scheduleFlags struct {
 	flag                 string // one of them, if the user gave one
 }
 
-var (
-	placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
-	objectives = []string{plan.SpanObjective, plan.MakespanObjective}
-)
+var placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
 
 func (f *scheduleFlags) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches")},
 		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin), v (down and up again), or the GPU of each, as 0,1,1,0", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
-		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is minimised: of a pipeline that flushes span (a GPU's time from its first start to its last end) or makespan, of a placement height (the sum over pools), largest-height or penalty", DefaultText: "span; what the lifetimes say", Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
 	}
 }
 
@@ -51,8 +47,14 @@ func (f *scheduleFlags) set(p *solve.Problem, m *platform.Platform, processors b
 		}
 		return nil
 	}
+	if f.objective != "" && p.Objectives != nil {
+		if err := oneOf("--objective", f.objective, p.Objectives); err != nil {
+			return err
+		}
+		m.Objective, p.Word = f.objective, f.objective
+	}
 	switch {
-	case !p.Scheduled && f.flag != "":
+	case !p.Scheduled && f.flag != "" && (f.flag != "--objective" || p.Objectives == nil):
 		return usagef("%s: %s has no micro-batches; --problem %s has", f.flag, p.Name, plan.Flush)
 	case !p.Scheduled:
 		return nil
@@ -65,13 +67,10 @@ func (f *scheduleFlags) set(p *solve.Problem, m *platform.Platform, processors b
 	if strings.Contains(f.placement, ",") {
 		listed = append(listed, f.placement) // the instance says whether it is right
 	}
-	if err := cmp.Or(oneOf("--placement", f.placement, listed), oneOf("--objective", f.objective, objectives)); err != nil {
+	if err := oneOf("--placement", f.placement, listed); err != nil {
 		return err
 	}
-	m.MicroBatches, m.Placement, m.Objective = f.microBatches, f.placement, f.objective
-	if f.objective != "" {
-		p.Word = f.objective
-	}
+	m.MicroBatches, m.Placement = f.microBatches, f.placement
 	if processors {
 		m.Processors = n
 	}

@@ -13,10 +13,12 @@ import (
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/model/importer"
+	"workbench/model/importer/dsasolver"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 )
 
 // foreign is a file to import: what the flags say of it.
@@ -26,10 +28,13 @@ type foreign struct {
 	unit           string // of costs or times
 	sizes, stages  string // second files
 	align          string // of lifetimes, bytes
+	pin            bool   // offsets are pins, which is the default
+	placement      string // file for the plan that offsets are
 	name, out      string
 	layers         int    // how often a network has the layer that a profile lists once
 	granularity    string // "layer" or "operation"; empty: the former
 	data, sizeData []byte // of file and sizes
+	placed         *plan.Plan
 }
 
 // foreignFormat is one foreign format.
@@ -74,12 +79,26 @@ var importers = []foreignFormat{
 	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (file, []string, error) {
 		return imported(importer.Aceso(f.reader(), f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
 	}},
-	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		l, err := solve.ImportLifetimes(f.reader(), f.file)
-		if err == nil && f.align != "" {
-			l.Align, err = positiveBytes("--align", f.align)
+	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes); offsets pin buffers, or with --placement FILE are a plan to check", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
+		l, p, err := solve.ImportLifetimes(f.reader(), f.file, f.placement != "")
+		if err != nil {
+			return imported(l, nil, err)
+		}
+		if f.align != "" {
+			if l.Align, err = positiveBytes("--align", f.align); err == nil {
+				err = l.Validate()
+			}
+		}
+		if f.placed = p; f.pin && p == nil && !slices.ContainsFunc(l.Buffers, func(b lifetimes.Buffer) bool { return b.Pinned }) {
+			err = fmt.Errorf("--pin: %s has no offset of any buffer", f.file)
 		}
 		return imported(l, nil, err)
+	}},
+	{"dsa-solver", "problem of dsa-solver, schema v1, with pools, pins, pairs and penalties (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
+		if f.align != "" {
+			return nil, nil, fmt.Errorf("--align %s: the file has the alignment of each buffer", f.align)
+		}
+		return imported(dsasolver.Read(f.reader(), f.file))
 	}},
 	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
 		p, err := solve.ImportSchedule(f.reader(), f.file, f.stages)
@@ -113,6 +132,8 @@ func newImport(s streams) *cli.Command {
 			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
 			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
 			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
+			&cli.BoolFlag{Name: "pin", Usage: "the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)", Destination: &f.pin, Category: "input"},
+			&cli.StringFlag{Name: "placement", Usage: "the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify", Destination: &f.placement, Category: "output"},
 			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's, of standard input the format)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
@@ -154,6 +175,10 @@ func (f *foreign) importer() (*foreignFormat, error) {
 		return nil, usagef("--granularity %q: %s", f.granularity, nearest.Hint(f.granularity, []string{"layer", "operation"}))
 	case f.align != "" && i.forms[0] != lifetimes.Kind:
 		return nil, usagef("--align %q: %s makes a %s, which has no addresses", f.align, i.name, i.forms[0])
+	case (f.pin || f.placement != "") && i.name != "minimalloc":
+		return nil, usagef("--pin, --placement: %s has no column offset", i.name)
+	case f.pin && f.placement != "":
+		return nil, usagef("--pin, --placement %s: offsets are pins or a placement; one of them is needed", f.placement)
 	case f.stages != "" && i.name != "torch-csv":
 		return nil, usagef("--stages %s: %s is no schedule", f.stages, i.name)
 	case f.sizes != "" && i.name != "checkmate":
@@ -201,7 +226,25 @@ func (f *foreign) run(s streams, o *common, i *foreignFormat) (err error) {
 			made.Name = f.name
 		}
 	}
+	if f.placed != nil {
+		if f.placed.Instance, err = referTo(made, f.out); err != nil {
+			return err
+		}
+		if err := emit(s, f.placement, f.placed.Write); err != nil {
+			return err
+		}
+	}
 	return emit(s, f.out, made.Write)
+}
+
+// referTo returns how a plan names lifetimes that are written to a file, "" if to none.
+func referTo(made file, out string) (plan.InstanceRef, error) {
+	l, ok := made.(*lifetimes.Lifetimes)
+	if !ok {
+		return plan.InstanceRef{}, nil
+	}
+	digest, err := l.Digest()
+	return plan.InstanceRef{Name: l.Name, SHA256: digest, Source: out}, err
 }
 
 // imported is what an importer returns: nothing where there is an error.

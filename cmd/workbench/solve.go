@@ -158,6 +158,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := o.parallel(p, set); err != nil {
 		return nil, err
 	}
+	if own := in.Objective(); own != "" {
+		p.Word = own
+	}
 	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
 		return nil, err
 	}

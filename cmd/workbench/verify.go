@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
@@ -19,9 +21,11 @@ func newVerify(s streams) *cli.Command {
 	o := &common{}
 	var certificate, memoryModel string
 	return &cli.Command{
-		Name:      "verify",
-		Usage:     "replay a plan and print every broken rule, or check the proof of a bound",
-		ArgsUsage: "INSTANCE [PLAN]",
+		Name:  "verify",
+		Usage: "replay a plan and print every broken rule, or check the proof of a bound",
+		Description: "PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
+			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
+		ArgsUsage: "INSTANCE PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE",
 		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}, &cli.StringFlag{Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage", Destination: &memoryModel}}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			if certificate != "" {
@@ -31,18 +35,21 @@ func newVerify(s streams) *cli.Command {
 				}
 				return verifyBound(s, o, certificate, a[0], memoryModel)
 			}
-			a, err := args(c, 2, 2, "verify INSTANCE PLAN [flags]")
+			a, err := args(c, 1, 2, "verify INSTANCE PLAN [flags]")
 			if err != nil {
 				return err
 			}
 			if err := o.check(s); err != nil {
 				return err
 			}
+			if len(a) == 1 {
+				return verifyPlaced(s, o, a[0])
+			}
 			in, err := solve.Load(a[0], s.in)
 			if err != nil {
 				return err
 			}
-			p, err := readPlan(s, a[1])
+			p, err := readPlanOf(s, a[1], in)
 			if err != nil {
 				return err
 			}
@@ -66,12 +73,51 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 	return p, solve.InputError(err)
 }
 
+// readPlanOf reads a plan file, or a placement that another program wrote.
+func readPlanOf(s streams, name string, in *solve.Instance) (*plan.Plan, error) {
+	data, err := readAll(s, name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := solve.ForeignPlacement(data, name, in.Instance)
+	if p != nil || err != nil {
+		return p, solve.InputError(err)
+	}
+	if name == "-" {
+		name = "standard input"
+	}
+	p, err = plan.Read(bytes.NewReader(data), name)
+	return p, solve.InputError(err)
+}
+
+// verifyPlaced checks the placement in a CSV of minimalloc with offsets, which is an
+// instance and its plan.
+func verifyPlaced(s streams, o *common, name string) error {
+	if !strings.HasSuffix(name, ".csv") {
+		return usagef("verify INSTANCE PLAN: two files are needed; one alone is a placement, a CSV with the column offset")
+	}
+	data, err := readAll(s, name)
+	if err != nil {
+		return err
+	}
+	l, p, err := solve.ImportLifetimes(bytes.NewReader(data), name, true)
+	if err != nil {
+		return solve.InputError(err)
+	}
+	digest, err := l.Digest()
+	if err != nil {
+		return solve.InputError(err)
+	}
+	return verifyPlan(s, o, &solve.Instance{Instance: l, Name: l.Name, SHA256: digest}, p)
+}
+
 // verdict is what verify prints with --format json.
 type verdict struct {
 	Valid       bool             `json:"valid"`
 	Makespan    float64          `json:"makespan"`
 	Span        *float64         `json:"span,omitempty"` // of a pipeline that flushes
 	PeakMemory  float64          `json:"peak_memory"`
+	Penalty     *float64         `json:"penalty,omitempty"` // of a placement
 	Violations  []plan.Violation `json:"violations"`
 	ClaimErrors []string         `json:"claim_errors"`
 	Warnings    []string         `json:"warnings"`
@@ -88,6 +134,9 @@ func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
 	}
 	if r.Flush != nil {
 		v.Span = &r.Flush.Span
+	}
+	if x := r.Placement; x != nil && x.Penalty > 0 {
+		v.Penalty = &x.Penalty
 	}
 	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
@@ -116,6 +165,9 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		word, memory = known.Word, func(x float64) string { return render.Memory(known, x) }
 		if plan.MinimisesMemory(p.Problem) {
 			objective = known.Write(v.PeakMemory)
+		}
+		if v.Penalty != nil {
+			fmt.Fprintf(s.out, "  %-11s %g\n", "penalty", *v.Penalty)
 		}
 	}
 	if v.Span != nil {

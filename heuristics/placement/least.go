@@ -24,8 +24,9 @@ type Found struct {
 type Goal struct {
 	// Enough ends the search at a height no larger; 0: it goes on to the least.
 	Enough int64
-	Memory int64 // that there is
-	Seed   uint64
+	// Fit ends the search at a placement within the capacity: see [Method.Place].
+	Fit  bool
+	Seed uint64
 	// Rounds ends [Least] after so many, at the same placement on every machine; 0: as
 	// many as ctx allows.
 	Rounds int

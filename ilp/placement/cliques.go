@@ -25,6 +25,11 @@ const mostTriples = 50_000
 // with the smaller number is below. The relaxation has the load, at least. Rows of
 // cycles are as many as mostTriples.
 func Cliques(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
+	if y, plain, err := layout(l, p); err != nil {
+		return nil, err
+	} else if plain == nil {
+		return structuredOrders("placement-cliques", y, p, true)
+	}
 	o, err := newOrders("placement-cliques", l, p)
 	if err != nil {
 		return nil, err

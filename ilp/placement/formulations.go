@@ -22,7 +22,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: "placement-cliques", Problem: plan.Placement, Promise: formulation.Equal,
 			Title: "orders of pairs, stacked in each section", Source: "ours, after Queyranne and Schulz 1994",
-			Extra: []string{"load", "under", "over", "cycles", "twins"},
+			Extra: []string{"load", "under", "over", "cycles", "twins", "turan"},
 			Kind:  lifetimes.Kind, Build: formulation.Without(Cliques),
 		},
 	}

@@ -4,6 +4,7 @@ package placement
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,6 +36,24 @@ type instance struct {
 	load     int64
 	pairs    []pair
 	most     int64 // no placement of interest is higher
+}
+
+// layout reads lifetimes by pool; plain is not nil if nothing but lifetimes, sizes and an
+// alignment counts. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
+func layout(l *lifetimes.Lifetimes, p platform.Platform) (y *view.Layout, plain *view.Instance, err error) {
+	if err := l.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	if y, err = view.NewLayout(l, p.Objective); err != nil {
+		if errors.Is(err, view.ErrTooLarge) {
+			err = fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+		}
+		return nil, nil, err
+	}
+	if y.Objective != lifetimes.TotalPenalty {
+		plain = y.Plain()
+	}
+	return y, plain, nil
 }
 
 // newInstance reads lifetimes. The error wraps formulation.ErrInstance or is a

@@ -12,8 +12,14 @@ import (
 //
 //	min h,  h ≥ Σ_{i alive in s} w_i  of each section s.
 //
-// It has one column, and its certificate is a sum that anybody adds up.
+// It has one column, and its certificate is a sum that anybody adds up. Instances with
+// more rules have cliques of conflicts and penalties in place of sections: [structured].
 func Load(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
+	if y, plain, err := layout(l, p); err != nil {
+		return nil, err
+	} else if plain == nil {
+		return structuredLoad(y, p)
+	}
 	in, err := newInstance(l, p)
 	if err != nil {
 		return nil, err

@@ -34,6 +34,11 @@ type orders struct {
 // on top needs no room beyond its size. Its relaxation has h =
 // max w_i: y = 1/2 switches the pairs off. O(pairs) columns and rows.
 func Orders(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
+	if y, plain, err := layout(l, p); err != nil {
+		return nil, err
+	} else if plain == nil {
+		return structuredOrders("placement-orders", y, p, false)
+	}
 	o, err := newOrders("placement-orders", l, p)
 	if err != nil {
 		return nil, err

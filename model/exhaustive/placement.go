@@ -20,11 +20,24 @@ const MaxBuffers = 9
 // It drops the buffers one after the other, in every order, each onto what lies there
 // already. Some order has the least height: that of the offsets of a placement
 // that has it, for each buffer falls at most to where it lay. With an alignment it falls
-// onto the next multiple above what is under it.
+// onto the next multiple above what is under it. An instance with pools or an objective is
+// searched with every rule, one pool after the other, as [structured] describes; only
+// such a one may have rules beside lifetimes, sizes and an alignment.
 func Placement(l *lifetimes.Lifetimes, memory float64, limit int) (float64, *plan.Plan, error) {
 	n := len(l.Buffers)
 	if n > MaxBuffers {
 		return 0, nil, fmt.Errorf("%w: %d buffers, there can be %d", ErrTooHard, n, MaxBuffers)
+	}
+	if len(l.Pools) > 0 || l.Objective != "" {
+		value, at, err := structuredPlacement(l, memory, limit)
+		if err != nil {
+			return 0, nil, err
+		}
+		p := plan.New(plan.Placement, "exhaustive search", l, platform.Platform{Memory: memory})
+		for i := range at {
+			p.Offsets = append(p.Offsets, plan.Offset{ID: l.Buffers[i].ID, Offset: at[i]})
+		}
+		return value, p, nil
 	}
 	s := &dropping{l: l, limit: limit, at: make([]float64, n), placed: make([]bool, n), height: -1}
 	s.drop(0, 0)

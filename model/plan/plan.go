@@ -218,8 +218,9 @@ type Report struct {
 	// ClaimErrors says where Claims differ from the replay; they do not make a
 	// plan invalid.
 	ClaimErrors []string
-	Pattern     *PatternReport // of a pipeline; else nil
-	Flush       *FlushReport   // of a pipeline that flushes; else nil
+	Pattern     *PatternReport   // of a pipeline; else nil
+	Flush       *FlushReport     // of a pipeline that flushes; else nil
+	Placement   *PlacementReport // of a placement; else nil
 }
 
 // PatternReport is what only plans of [Pipeline] have.

@@ -145,9 +145,11 @@ func MinimisesMemory(problem string) bool {
 
 // Objective returns what is minimised of a plan for a problem: the makespan or, of a
 // pipeline that flushes, the span, in seconds, or the peak of memory in the unit of
-// the plan.
+// the plan; of a placement what its objective says.
 func (r *Report) Objective(problem string) float64 {
 	switch {
+	case r.Placement != nil:
+		return r.Placement.value(r.PeakMemory)
 	case MinimisesMemory(problem):
 		return r.PeakMemory
 	case r.Flush != nil && r.Flush.Objective == SpanObjective:

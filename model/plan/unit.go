@@ -30,6 +30,11 @@ func (r *Report) In(from, to platform.Unit) *Report {
 			r.Flush.Memory[g] = from.In(to, r.Flush.Memory[g])
 		}
 	}
+	if r.Placement != nil {
+		for k := range r.Placement.Heights {
+			r.Placement.Heights[k] = from.In(to, r.Placement.Heights[k])
+		}
+	}
 	if r.Pattern != nil {
 		for _, peaks := range [][]float64{r.Pattern.StageMemory, r.Pattern.TaskMemory} {
 			for i := range peaks {

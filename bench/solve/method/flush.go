@@ -33,8 +33,8 @@ func Flush() *solve.Problem {
 		Defaults:  []string{"exact"},
 		Example:   "zoo:resnet50?as=stages",
 		Memory:    "100%",
-		Scheduled: true,
-		Range:     flushRange,
+		Scheduled: true, Objectives: []string{plan.SpanObjective, plan.MakespanObjective},
+		Range: flushRange,
 		Fit: func(in *solve.Instance, p platform.Platform) error {
 			_, err := flushView(in, p)
 			return err

@@ -3,7 +3,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -12,17 +14,26 @@ import (
 	"workbench/model/platform"
 )
 
-// Verify looks at p, a plan of [plan.Placement], on l: every buffer has one
-// offset, a whole number of units from 0 on and a multiple of the instance's alignment, buffers alive together do not
-// overlap, and what they reach up to, the peak, is within the memory. There are no
-// operations. Of several buffers that are in the way of one, one is named.
-// O(n log n) beside the moves in a sorted list of what is alive.
+// Verify checks p, a plan of [plan.Placement], on l. Every buffer has one offset: an integer
+// of units from 0 on, a multiple of its alignment, its pin if it has one, within the
+// capacity of its pool and outside of the reserved ranges. Buffers of a pool that are alive
+// together and not excluded do not overlap, nor do separated ones and those beside an
+// exclusive one at any time; colocated ones are at one offset. The sum of the heights of
+// the pools, the peak, is within the memory. There are no operations. Of several buffers
+// that overlap one, one is named, except in pools with exclusions.
+// O(n log n + pairs) and the moves in a sorted list of what is alive; in pools with
+// exclusions O(pairs that share an address).
 func Verify(l *lifetimes.Lifetimes, p *plan.Plan) (*plan.Report, error) {
 	v, err := newReplay(l, p)
 	if err != nil {
 		return nil, err
 	}
-	v.sweep()
+	for i := range l.Buffers {
+		v.buffer(i)
+	}
+	v.heights()
+	v.overlaps()
+	v.pairs()
 	if peak := v.report.PeakMemory; !platform.Fits(peak, v.of.Platform.Memory) {
 		v.broken(plan.RuleMemory, v.peakTime, l.Unit.Bytes(peak-v.of.Platform.Memory),
 			"buffer %q reaches up to %s; there is memory for %s", v.peakBuffer, v.of.Size(peak), v.of.Size(v.of.Platform.Memory))
@@ -33,12 +44,14 @@ func Verify(l *lifetimes.Lifetimes, p *plan.Plan) (*plan.Report, error) {
 	return v.report.In(l.Unit, p.Unit), nil
 }
 
-// replay is a placement being looked at.
+// replay is a placement being checked.
 type replay struct {
-	l      *lifetimes.Lifetimes
-	of     *plan.Plan // in the unit of l
-	report *plan.Report
-	at     []float64 // by buffer; NaN: it has no offset
+	l        *lifetimes.Lifetimes
+	pools    []lifetimes.Pool
+	of       *plan.Plan // in the unit of l
+	report   *plan.Report
+	at       []float64 // by buffer; NaN: it has no offset
+	excluded map[lifetimes.Pair]bool
 
 	peakTime   float64
 	peakBuffer string
@@ -60,7 +73,15 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 	case !(p.Platform.Memory >= 0):
 		return nil, fmt.Errorf("%w: platform.memory is %g; it must be a number from 0 on", plan.ErrUnreadable, p.Platform.Memory)
 	}
-	v := &replay{l: l, of: p.In(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers))}
+	objective := cmp.Or(p.Platform.Objective, l.Objective, lifetimes.Height)
+	if !slices.Contains(lifetimes.Objectives(), objective) {
+		return nil, fmt.Errorf("%w: platform.objective is %q; it is one of %q", plan.ErrUnreadable, objective, lifetimes.Objectives())
+	}
+	v := &replay{l: l, pools: l.PoolList(), of: p.In(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)), excluded: map[lifetimes.Pair]bool{}}
+	v.report.Placement = &plan.PlacementReport{Objective: objective, Heights: make([]float64, len(v.pools))}
+	for _, x := range l.Exclusions {
+		v.excluded[x], v.excluded[lifetimes.Pair{First: x.Second, Second: x.First}] = true, true
+	}
 	buffer := make(map[string]int, len(l.Buffers))
 	for i := range l.Buffers {
 		v.at[i], buffer[l.Buffers[i].ID] = math.NaN(), i
@@ -73,22 +94,12 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 		switch {
 		case !ok:
 			v.broken(plan.RuleBuffer, 0, 0, "there is no buffer %q", o.ID)
-			continue
 		case !math.IsNaN(v.at[i]):
 			v.broken(plan.RuleTwice, 0, 0, "buffer %q has a second offset", o.ID)
-			continue
 		case !(o.Offset >= 0) || o.Offset != math.Trunc(o.Offset) || o.Offset >= 2*platform.MaxTotal:
 			v.broken(plan.RuleOffset, 0, 0, "the offset of buffer %q is %g; it is a whole number from 0 on", o.ID, l.Unit.Bytes(o.Offset))
-			continue
-		case math.Mod(o.Offset, float64(l.Grid())) != 0:
-			v.broken(plan.RuleOffset, 0, 0, "the offset of buffer %q is %g; it is a multiple of %d bytes, the alignment", o.ID, l.Unit.Bytes(o.Offset), l.Align)
-			continue
-		}
-		v.at[i] = o.Offset
-	}
-	for i := range l.Buffers {
-		if math.IsNaN(v.at[i]) {
-			v.broken(plan.RuleMissing, float64(l.Buffers[i].Lower), 0, "buffer %q has no offset", l.Buffers[i].ID)
+		default:
+			v.at[i] = o.Offset
 		}
 	}
 	return v, nil
@@ -98,66 +109,193 @@ func (v *replay) broken(rule string, time, amount float64, format string, args .
 	v.report.Violations = append(v.report.Violations, plan.Violation{Rule: rule, Op: -1, Time: time, Amount: amount, Detail: fmt.Sprintf(format, args...)})
 }
 
+// top returns where a buffer ends.
+func (v *replay) top(i int) float64 { return v.at[i] + v.l.Buffers[i].Size }
+
+// placed reports whether a buffer takes addresses.
+func (v *replay) placed(i int) bool { return !math.IsNaN(v.at[i]) && v.l.Buffers[i].Size > 0 }
+
+// extent writes the addresses of a buffer.
+func (v *replay) extent(i int) string {
+	return fmt.Sprintf("[%s, %s)", v.of.Size(v.at[i]), v.of.Size(v.top(i)))
+}
+
+// buffer checks the offset of a buffer alone.
+func (v *replay) buffer(i int) {
+	x := &v.l.Buffers[i]
+	time, pool := float64(x.Lower), &v.pools[x.Pool]
+	if math.IsNaN(v.at[i]) {
+		v.broken(plan.RuleMissing, time, 0, "buffer %q has no offset", x.ID)
+		return
+	}
+	align := max(1, v.l.Align)
+	if x.Align > 0 {
+		align = x.Align
+	}
+	if grid := float64(align) * v.l.Unit.PerByte(); (x.Align > 0 || v.l.Align > 0) && math.Mod(v.at[i], grid) != 0 {
+		v.broken(plan.RuleOffset, time, 0, "the offset of buffer %q is %s; it is a multiple of %d bytes, the alignment", x.ID, v.of.Size(v.at[i]), align)
+	}
+	if x.Pinned && v.at[i] != x.Offset {
+		v.broken(plan.RulePin, time, v.l.Unit.Bytes(math.Abs(v.at[i]-x.Offset)), "buffer %q is at %s and is pinned to %s", x.ID, v.of.Size(v.at[i]), v.of.Size(x.Offset))
+	}
+	if x.Size == 0 {
+		return
+	}
+	if over := v.top(i) - pool.Capacity; over > 0 {
+		v.broken(plan.RuleCapacity, time, v.l.Unit.Bytes(over), "buffer %q reaches up to %s; pool %q has %s", x.ID, v.of.Size(v.top(i)), pool.ID, v.of.Size(pool.Capacity))
+	}
+	for _, r := range pool.Reserved {
+		if shared := min(v.top(i), r.End) - max(v.at[i], r.Begin); shared > 0 {
+			v.broken(plan.RuleReserved, time, v.l.Unit.Bytes(shared), "buffer %q is at %s, and [%s, %s) is reserved", x.ID, v.extent(i), v.of.Size(r.Begin), v.of.Size(r.End))
+		}
+	}
+}
+
+// heights finds what each pool reaches up to, and the buffer that reaches highest in all.
+func (v *replay) heights() {
+	heights, highest := v.report.Placement.Heights, 0.0
+	for i := range v.l.Buffers {
+		if !v.placed(i) {
+			continue
+		}
+		x := &v.l.Buffers[i]
+		heights[x.Pool] = max(heights[x.Pool], v.top(i))
+		if t := float64(x.Lower); v.top(i) > highest || v.top(i) == highest && t < v.peakTime {
+			highest, v.peakTime, v.peakBuffer = v.top(i), t, x.ID
+		}
+	}
+	for _, h := range heights {
+		v.report.PeakMemory += h
+	}
+}
+
+// overlaps checks buffers that are alive together, pool by pool.
+func (v *replay) overlaps() {
+	branches := make([]bool, len(v.pools))
+	for _, x := range v.l.Exclusions {
+		branches[v.l.Buffers[x.First].Pool] = true
+	}
+	in := make([][]int, len(v.pools))
+	for i := range v.l.Buffers {
+		if v.placed(i) {
+			in[v.l.Buffers[i].Pool] = append(in[v.l.Buffers[i].Pool], i)
+		}
+	}
+	for pool, buffers := range in {
+		if branches[pool] {
+			v.compare(buffers)
+		} else {
+			v.sweep(buffers)
+		}
+	}
+}
+
+// shared records that two buffers overlap at a time.
+func (v *replay) shared(i, j int, time float64) {
+	from := max(v.at[i], v.at[j])
+	v.broken(plan.RuleOverlap, time, v.l.Unit.Bytes(min(v.top(i), v.top(j))-from),
+		"buffers %q and %q are alive at %g and both there from %s on", v.l.Buffers[i].ID, v.l.Buffers[j].ID, time, v.of.Size(from))
+}
+
+// compare looks at every two buffers that share an address.
+func (v *replay) compare(buffers []int) {
+	slices.SortStableFunc(buffers, func(i, j int) int { return cmp.Compare(v.at[i], v.at[j]) })
+	for k, i := range buffers {
+		for _, j := range buffers[k+1:] {
+			if v.at[j] >= v.top(i) {
+				break
+			}
+			if t, both := v.meet(i, j); both && !v.excluded[lifetimes.Pair{First: i, Second: j}] {
+				v.shared(i, j, float64(t))
+			}
+		}
+	}
+}
+
+// meet returns the first instant at which two buffers are alive.
+func (v *replay) meet(i, j int) (int64, bool) {
+	for _, p := range v.l.Buffers[i].Intervals() {
+		for _, q := range v.l.Buffers[j].Intervals() {
+			if t := max(p.Lower, q.Lower); t < min(p.Upper, q.Upper) {
+				return t, true
+			}
+		}
+	}
+	return 0, false
+}
+
 // sweep goes through the time with the buffers that are alive in the order of their
 // offsets: a new one overlaps one of its two neighbours if it overlaps any.
-func (v *replay) sweep() {
+func (v *replay) sweep(buffers []int) {
 	type edge struct {
 		time   int64
-		begins bool
+		begins int
 		buffer int
 	}
 	var edges []edge
-	for i := range v.l.Buffers {
-		if x := &v.l.Buffers[i]; !math.IsNaN(v.at[i]) && x.Size > 0 {
-			edges = append(edges, edge{x.Lower, true, i}, edge{x.Upper, false, i})
+	for _, i := range buffers {
+		for _, x := range v.l.Buffers[i].Intervals() {
+			edges = append(edges, edge{x.Lower, 1, i}, edge{x.Upper, 0, i})
 		}
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
-		switch {
-		case a.time != b.time && a.time < b.time, a.time == b.time && !a.begins && b.begins:
-			return -1
-		case a.time != b.time || a.begins != b.begins:
-			return 1
-		}
-		return a.buffer - b.buffer
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.begins, b.begins), cmp.Compare(a.buffer, b.buffer))
 	})
-	top := func(i int) float64 { return v.at[i] + v.l.Buffers[i].Size }
 	var alive []int
-	find := func(i int) (int, bool) {
-		return slices.BinarySearchFunc(alive, v.at[i], func(j int, at float64) int {
-			switch {
-			case v.at[j] < at:
-				return -1
-			case v.at[j] > at:
-				return 1
-			}
-			return 0
-		})
-	}
 	for _, e := range edges {
 		i := e.buffer
-		k, found := find(i)
-		if !e.begins {
+		k, found := slices.BinarySearchFunc(alive, v.at[i], func(j int, at float64) int { return cmp.Compare(v.at[j], at) })
+		if e.begins == 0 {
 			if found && alive[k] == i {
 				alive = slices.Delete(alive, k, k+1)
 			}
 			continue
 		}
-		if top(i) > v.report.PeakMemory {
-			v.report.PeakMemory, v.peakTime, v.peakBuffer = top(i), float64(e.time), v.l.Buffers[i].ID
-		}
-		clash := -1
-		if k > 0 && top(alive[k-1]) > v.at[i] {
-			clash = alive[k-1]
-		} else if k < len(alive) && v.at[alive[k]] < top(i) {
-			clash = alive[k]
-		}
-		if clash < 0 {
+		switch {
+		case k > 0 && v.top(alive[k-1]) > v.at[i]:
+			v.shared(alive[k-1], i, float64(e.time))
+		case k < len(alive) && v.at[alive[k]] < v.top(i):
+			v.shared(alive[k], i, float64(e.time))
+		default:
 			alive = slices.Insert(alive, k, i)
-			continue
 		}
-		v.broken(plan.RuleOverlap, float64(e.time), v.l.Unit.Bytes(min(top(i), top(clash))-max(v.at[i], v.at[clash])),
-			"buffers %q and %q are alive at %d and both there from %s on", v.l.Buffers[clash].ID, v.l.Buffers[i].ID, e.time, v.of.Size(max(v.at[i], v.at[clash])))
+	}
+}
+
+// pairs checks separations, exclusive buffers and colocations, and adds up penalties.
+func (v *replay) pairs() {
+	both := func(i, j int) float64 { // addresses that two buffers share
+		if !v.placed(i) || !v.placed(j) || v.l.Buffers[i].Pool != v.l.Buffers[j].Pool {
+			return 0
+		}
+		return max(0, min(v.top(i), v.top(j))-max(v.at[i], v.at[j]))
+	}
+	apart := func(i, j int, why string) {
+		if n := both(i, j); n > 0 {
+			v.broken(plan.RuleSeparation, float64(v.l.Buffers[i].Lower), v.l.Unit.Bytes(n), "buffers %q and %q %s and are at %s and %s",
+				v.l.Buffers[i].ID, v.l.Buffers[j].ID, why, v.extent(i), v.extent(j))
+		}
+	}
+	for _, x := range v.l.Separations {
+		apart(x.First, x.Second, "are separated")
+	}
+	for i := range v.l.Buffers {
+		for j := 0; v.l.Buffers[i].Exclusive && j < len(v.l.Buffers); j++ {
+			if i != j && (i < j || !v.l.Buffers[j].Exclusive) {
+				apart(i, j, "may not share an address, the first being exclusive,")
+			}
+		}
+	}
+	for _, x := range v.l.Colocations {
+		if a, b := v.at[x.First], v.at[x.Second]; a != b && !math.IsNaN(a) && !math.IsNaN(b) {
+			v.broken(plan.RuleColocated, float64(v.l.Buffers[x.First].Lower), v.l.Unit.Bytes(math.Abs(a-b)), "buffers %q and %q are colocated and begin at %s and %s",
+				v.l.Buffers[x.First].ID, v.l.Buffers[x.Second].ID, v.of.Size(a), v.of.Size(b))
+		}
+	}
+	for _, x := range v.l.Penalties {
+		if both(x.First, x.Second) > 0 {
+			v.report.Placement.Penalty += float64(x.Cost)
+		}
 	}
 }
 
@@ -170,6 +308,9 @@ type Summary struct {
 	Load       float64 `json:"load"` // the most that is alive at a time
 	Memory     float64 `json:"memory"`
 	Violations int     `json:"violations"` // broken rules
+	// Of several pools: the height of each. Of penalties: those that are charged.
+	Heights []float64 `json:"heights,omitempty"`
+	Penalty *float64  `json:"penalty,omitempty"`
 }
 
 // Summarize sums up p, a plan of [plan.Placement]. The error is that of
@@ -179,31 +320,43 @@ func Summarize(l *lifetimes.Lifetimes, p *plan.Plan) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Summary{
+	x := &Summary{
 		About: p.About(), Buffers: len(l.Buffers),
 		Height: p.Unit.Bytes(r.PeakMemory), Load: l.Unit.Bytes(loadOf(l)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
-	}, nil
+	}
+	if len(l.Pools) > 1 {
+		for _, h := range r.Placement.Heights {
+			x.Heights = append(x.Heights, p.Unit.Bytes(h))
+		}
+	}
+	if len(l.Penalties) > 0 {
+		x.Penalty = &r.Placement.Penalty
+	}
+	return x, nil
 }
 
-// loadOf returns the largest sum of the sizes of buffers alive together.
+// loadOf returns the sum over all pools of the largest sum of the sizes of buffers alive
+// together.
 func loadOf(l *lifetimes.Lifetimes) float64 {
-	change := map[int64]float64{}
-	for i := range l.Buffers {
-		x := &l.Buffers[i]
-		change[x.Lower] += x.Size
-		change[x.Upper] -= x.Size
+	sum := 0.0
+	for pool := range l.PoolList() {
+		change := map[int64]float64{}
+		for i := range l.Buffers {
+			if x := &l.Buffers[i]; x.Pool == pool {
+				for _, v := range x.Intervals() {
+					change[v.Lower] += x.Size
+					change[v.Upper] -= x.Size
+				}
+			}
+		}
+		now, most := 0.0, 0.0
+		for _, t := range slices.Sorted(maps.Keys(change)) {
+			now += change[t]
+			most = max(most, now)
+		}
+		sum += most
 	}
-	times := make([]int64, 0, len(change))
-	for t := range change {
-		times = append(times, t)
-	}
-	slices.Sort(times)
-	now, most := 0.0, 0.0
-	for _, t := range times {
-		now += change[t]
-		most = max(most, now)
-	}
-	return most
+	return sum
 }
 
 // String returns the summary as lines of text.
@@ -212,5 +365,11 @@ func (s *Summary) String() string {
 	b.Title(&s.About, "buffers")
 	b.Line("height", "%s of %s for %s", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), platform.Count(s.Buffers, "buffer"))
 	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load), 100*(s.Height-s.Load)/max(s.Load, 1))
+	for k, h := range s.Heights {
+		b.Line("", "%s in pool %d", platform.FormatBytes(h), k+1)
+	}
+	if s.Penalty != nil {
+		b.Line("penalty", "%g", *s.Penalty)
+	}
 	return b.End(s.Violations)
 }

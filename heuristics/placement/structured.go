@@ -1,0 +1,294 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/problem/placement"
+)
+
+// rating compares placements: what reaches above the capacity, then the penalties, then the
+// height; less is better.
+type rating struct{ over, cost, height int64 }
+
+func (r rating) compare(s rating) int {
+	return cmp.Or(cmp.Compare(r.over, s.over), cmp.Compare(r.cost, s.cost), cmp.Compare(r.height, s.height))
+}
+
+// arc is a penalty with another block.
+type arc struct {
+	to   int32
+	cost int64
+}
+
+// component is a pool, or a part of one, that is not plain, and the best placement so far.
+type component struct {
+	*placement.Pool
+	soft    [][]arc // penalties by block
+	step    int64   // every height is a multiple of it
+	offsets []int64
+	best    rating
+	// No placement is lower, or within the capacity cheaper. impossible: there is none.
+	bound, costBound int64
+	impossible       bool
+	search           *branching
+}
+
+func newComponent(p *placement.Pool) *component {
+	c := &component{Pool: p, soft: make([][]arc, len(p.Blocks)), best: rating{over: math.MaxInt64}}
+	for _, x := range p.Penalties {
+		c.soft[x.First] = append(c.soft[x.First], arc{x.Second, x.Cost})
+		c.soft[x.Second] = append(c.soft[x.Second], arc{x.First, x.Cost})
+	}
+	common := func(x int64) {
+		for x != 0 {
+			c.step, x = x, c.step%x
+		}
+	}
+	for a := range p.Blocks {
+		b := &p.Blocks[a]
+		common(b.Size)
+		common(b.Align)
+		common(max(0, b.Pin))
+	}
+	for _, r := range p.Reserved {
+		common(r.End)
+	}
+	c.step = max(1, c.step)
+	c.bound, _ = p.Bound()
+	c.bound = placement.AlignUp(c.bound, c.step)
+	c.costBound = p.PenaltyBound()
+	c.impossible = c.bound > p.Capacity
+	return c
+}
+
+// rate returns the rating of offsets.
+func (c *component) rate(offsets []int64) (r rating) {
+	for a := range c.Blocks {
+		top := offsets[a] + c.Blocks[a].Size
+		r.height = max(r.height, top)
+		r.over += max(0, top-c.Capacity)
+	}
+	r.cost = c.Charge(offsets)
+	return r
+}
+
+// take keeps offsets that are better, and reports whether they are.
+func (c *component) take(offsets []int64) bool {
+	r := c.rate(offsets)
+	if r.compare(c.best) >= 0 {
+		return false
+	}
+	c.best, c.offsets = r, slices.Clone(offsets)
+	return true
+}
+
+// proved reports whether the best placement is known to be optimal, or that there is none.
+func (c *component) proved() bool {
+	return c.impossible || c.best.over == 0 && c.best.cost <= c.costBound && c.best.height <= c.bound
+}
+
+// structuredOrders returns the blocks in the usual orders, and by falling number of neighbours.
+func (c *component) structuredOrders() [][]int {
+	key := func(f func(a int) float64) []int {
+		order := make([]int, len(c.Blocks))
+		for a := range order {
+			order[a] = a
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f(b), f(a)) })
+		return order
+	}
+	size := func(a int) float64 { return float64(c.Blocks[a].Size) }
+	length := func(a int) float64 { return float64(c.Blocks[a].Upper - c.Blocks[a].Lower) }
+	return [][]int{
+		key(size),
+		key(func(a int) float64 { return size(a) * length(a) }),
+		key(length),
+		key(func(a int) float64 { return -float64(c.Blocks[a].Lower) }),
+		key(func(a int) float64 { return float64(len(c.Conflicts[a]) + len(c.soft[a])) }),
+	}
+}
+
+// greedy places blocks one after the other, pinned ones first, each at the offset with the
+// least rating, the lowest of equal ones; tight asks for the smallest gap instead of the
+// lowest one. O(n · neighbours²), less without penalties.
+func (c *component) greedy(order []int, offsets []int64, tight bool) {
+	for a := range offsets {
+		if offsets[a] = -1; c.Blocks[a].Pin >= 0 {
+			offsets[a] = c.Blocks[a].Pin
+		}
+	}
+	var taken []placement.Range
+	for _, a := range order {
+		if offsets[a] >= 0 {
+			continue
+		}
+		taken = append(taken[:0], c.Reserved...)
+		for _, b := range c.Conflicts[a] {
+			if at := offsets[b]; at >= 0 {
+				taken = append(taken, placement.Range{Begin: at, End: at + c.Blocks[b].Size})
+			}
+		}
+		slices.SortFunc(taken, func(x, y placement.Range) int { return cmp.Compare(x.Begin, y.Begin) })
+		offsets[a] = c.choose(a, taken, offsets, tight)
+	}
+}
+
+// choose returns where greedy puts block a amid taken ranges.
+func (c *component) choose(a int, taken []placement.Range, offsets []int64, tight bool) int64 {
+	b := &c.Blocks[a]
+	best, gap := c.gap(a, taken, 0, tight)
+	cost := c.charge(a, best, offsets)
+	if cost == 0 && best+b.Size <= c.Capacity {
+		return best
+	}
+	for _, x := range c.soft[a] {
+		if offsets[x.to] < 0 {
+			continue
+		}
+		at, width := c.gap(a, taken, offsets[x.to]+c.Blocks[x.to].Size, tight)
+		if at+b.Size > c.Capacity {
+			continue
+		}
+		if k := c.charge(a, at, offsets); best+b.Size > c.Capacity || k < cost || k == cost && (tight && width < gap || (!tight || width == gap) && at < best) {
+			best, cost, gap = at, k, width
+		}
+	}
+	return best
+}
+
+// gap returns the lowest aligned offset from x on at which block a avoids sorted ranges, or
+// that in the smallest gap, and the width of the gap.
+func (c *component) gap(a int, taken []placement.Range, x int64, tight bool) (at, width int64) {
+	b := &c.Blocks[a]
+	at, width = -1, math.MaxInt64
+	x = placement.AlignUp(x, b.Align)
+	for _, r := range taken {
+		if x+b.Size <= r.Begin && (at < 0 || r.Begin-x < width) {
+			if at, width = x, r.Begin-x; !tight {
+				return at, width
+			}
+		}
+		if r.End > x {
+			x = placement.AlignUp(r.End, b.Align)
+		}
+	}
+	if at < 0 {
+		at = x
+	}
+	return at, width
+}
+
+// charge returns the penalties of block a at an offset with what is placed.
+func (c *component) charge(a int, at int64, offsets []int64) (cost int64) {
+	end := at + c.Blocks[a].Size
+	for _, x := range c.soft[a] {
+		if o := offsets[x.to]; o >= 0 && at < o+c.Blocks[x.to].Size && o < end {
+			cost += x.cost
+		}
+	}
+	return cost
+}
+
+// construct starts with the best of first fit and best fit in all orders.
+func (c *component) construct(ctx context.Context) {
+	offsets := make([]int64, len(c.Blocks))
+	for _, tight := range []bool{false, true} {
+		for _, order := range c.structuredOrders() {
+			if c.offsets != nil && (ctx.Err() != nil || c.proved()) {
+				return
+			}
+			c.greedy(order, offsets, tight)
+			c.take(offsets)
+		}
+	}
+}
+
+// climb improves the order of greedy by hill climbing with sideways steps: a block that
+// reaches above the goal, or is charged, is moved before another, or two change places.
+func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
+	n := len(c.Blocks)
+	order := make([]int, n)
+	for a := range order {
+		order[a] = a
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.offsets[a], c.offsets[b]) })
+	offsets, next := make([]int64, n), make([]int, n)
+	c.greedy(order, offsets, false)
+	current, now := slices.Clone(offsets), c.rate(offsets)
+	for k := 0; k < steps && ctx.Err() == nil && !c.proved(); k++ {
+		copy(next, order)
+		from, to := r.IntN(n), r.IntN(n)
+		for range n {
+			a := next[from]
+			if c.best.cost > c.costBound && c.charge(a, current[a], current) > 0 || current[a]+c.Blocks[a].Size > c.bound {
+				break
+			}
+			from = (from + 1) % n
+		}
+		if r.IntN(3) == 0 {
+			next[from], next[to] = next[to], next[from]
+		} else {
+			to = r.IntN(from + 1)
+			a := next[from]
+			copy(next[to+1:from+1], next[to:from])
+			next[to] = a
+		}
+		c.greedy(next, offsets, false)
+		c.take(offsets)
+		if s := c.rate(offsets); s.compare(now) <= 0 || r.IntN(200) == 0 {
+			now = s
+			order, next = next, order
+			current, offsets = offsets, current
+		}
+	}
+}
+
+// improve works a round on what is not proved: hill climbing, then the search for a better
+// placement, a proof that there is none, and for one that attains the bound.
+func (c *component) improve(ctx context.Context, round int, enough int64, seed uint64) {
+	if c.impossible {
+		return
+	}
+	r := rand.New(rand.NewPCG(seed, uint64(round)))
+	c.climb(ctx, 200<<min(round, 12), r)
+	if c.search == nil {
+		c.search = newBranching(c)
+	}
+	c.search.shuffle(round, r)
+	nodes := int64(2_000) << min(round, 40)
+	for ctx.Err() == nil && (c.best.over > 0 || c.best.cost > c.costBound) { // the penalties first
+		budget := int64(math.MaxInt64)
+		if c.best.over == 0 {
+			budget = c.best.cost - 1
+		}
+		switch c.search.run(ctx, c.Capacity, budget, nodes) {
+		case stopped:
+			return
+		case refuted:
+			c.impossible = c.best.over > 0
+			c.costBound = c.best.cost
+		}
+		if c.impossible {
+			return
+		}
+	}
+	for _, low := range []bool{true, false} {
+		for ctx.Err() == nil && c.best.height > max(c.bound, enough) {
+			limit := c.bound
+			if !low {
+				limit = max(c.bound, enough, c.best.height-c.step)
+			}
+			verdict := c.search.run(ctx, limit, c.best.cost, nodes)
+			if verdict == refuted {
+				c.bound = placement.AlignUp(limit+1, c.step)
+			}
+			if verdict == stopped {
+				break
+			}
+		}
+	}
+}

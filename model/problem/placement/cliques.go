@@ -1,0 +1,346 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/instance/lifetimes"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// A Clique is blocks of which no two may overlap, or only at a penalty. They need not be
+// alive at one instant.
+type Clique struct {
+	Blocks []int
+	// Height is what all of them need one above the other, [Pool.stack]; of a clique with
+	// penalties, Charged is how many of its pairs overlap within the capacity, at least.
+	Height  int64
+	Charged int64
+}
+
+// maxSeeds is how many cliques are grown at most.
+const maxSeeds = 2_000
+
+// Cliques returns maximal cliques of the blocks of a pool that is not plain: of conflicts,
+// or of conflicts and penalties together. Each is grown from a block by the largest block
+// that fits, or by the one with the most neighbours, so that every block is in one.
+// O(seeds · conflicts).
+func (p *Pool) Cliques(penalties bool) []Clique {
+	near := p.Conflicts
+	if penalties {
+		near = make([][]int32, len(p.Blocks))
+		for a := range near {
+			near[a] = slices.Clone(p.Conflicts[a])
+		}
+		for _, x := range p.Penalties {
+			near[x.First], near[x.Second] = append(near[x.First], x.Second), append(near[x.Second], x.First)
+		}
+		for a := range near {
+			slices.Sort(near[a])
+		}
+	}
+	seen, list := map[string]bool{}, []Clique{}
+	orders := []func(a, b int32) int{
+		func(a, b int32) int {
+			return cmp.Or(cmp.Compare(p.Blocks[b].Size, p.Blocks[a].Size), cmp.Compare(a, b))
+		},
+		func(a, b int32) int { return cmp.Or(cmp.Compare(len(near[b]), len(near[a])), cmp.Compare(a, b)) },
+	}
+	for _, order := range orders {
+		for a := range min(len(p.Blocks), maxSeeds) {
+			if p.Blocks[a].Size == 0 {
+				continue
+			}
+			blocks := []int{a}
+			candidates := slices.Clone(near[a])
+			slices.SortFunc(candidates, order)
+			for _, b := range candidates {
+				joins := !slices.ContainsFunc(blocks, func(c int) bool {
+					_, found := slices.BinarySearch(near[c], b)
+					return !found
+				})
+				if joins {
+					blocks = append(blocks, int(b))
+				}
+			}
+			slices.Sort(blocks)
+			var key []byte
+			for _, b := range blocks {
+				key = append(key, byte(b), byte(b>>8), byte(b>>16))
+			}
+			if seen[string(key)] {
+				continue
+			}
+			seen[string(key)] = true
+			c := Clique{Blocks: blocks}
+			if penalties {
+				c.Charged = p.charged(blocks)
+			} else {
+				c.Height = p.stack(blocks)
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// stack returns a height that blocks of which no two overlap need outside of the reserved
+// ranges. With g the greatest common divisor of their alignments, each but the topmost of
+// every free stretch keeps its size rounded up to g from the others.
+func (p *Pool) stack(blocks []int) int64 {
+	g, pin := int64(0), int64(0)
+	least := int64(math.MaxInt64)
+	for _, a := range blocks {
+		for x := p.Blocks[a].Align; x != 0; {
+			g, x = x, g%x
+		}
+		least = min(least, p.Blocks[a].Size)
+	}
+	rest, spare := int64(0), int64(0)
+	for _, a := range blocks {
+		b := &p.Blocks[a]
+		room := AlignUp(b.Size, g)
+		rest, spare = rest+room, max(spare, room-b.Size)
+		pin = max(pin, p.Fit(a, 0)+b.Size)
+	}
+	at := int64(0)
+	for _, r := range p.Reserved {
+		free := max(0, r.Begin-at)
+		if free < least {
+			at = max(at, AlignUp(r.End, g))
+			continue
+		}
+		if rest-spare <= free {
+			break
+		}
+		rest -= AlignUp(free, g)
+		at = max(at, AlignUp(r.End, g))
+	}
+	if rest > 0 {
+		at += max(0, rest-spare)
+	}
+	return max(at, pin)
+}
+
+// Bound returns a height that every placement has, and the blocks that need it. O(cliques).
+func (p *Pool) Bound() (height int64, blocks []int) {
+	if p.Plain != nil {
+		return p.Plain.Load(), nil
+	}
+	for _, c := range p.Cliques(false) {
+		if c.Height > height || blocks == nil {
+			height, blocks = c.Height, c.Blocks
+		}
+	}
+	return height, blocks
+}
+
+// charged returns how many pairs of the blocks, of which every two conflict or have a
+// penalty, overlap at least within the capacity. At most k of them, the smallest ones, lie
+// side by side, so the blocks that do not overlap have no clique of k+1: by the theorem
+// of Turán (1941) at least as many pairs overlap as in k classes of nearly equal sizes.
+func (p *Pool) charged(blocks []int) int64 {
+	if p.Capacity == math.MaxInt64 {
+		return 0
+	}
+	var sizes []int64
+	for _, a := range blocks {
+		sizes = append(sizes, p.Blocks[a].Size)
+	}
+	free := p.Capacity
+	for _, r := range p.Reserved {
+		free -= max(0, min(r.End, p.Capacity)-r.Begin)
+	}
+	return Overlapping(sizes, free)
+}
+
+// Overlapping returns how many pairs of blocks of these sizes, which it sorts, overlap at
+// least within so much memory: see [Pool.Cliques].
+func Overlapping(sizes []int64, free int64) int64 {
+	slices.Sort(sizes)
+	k := int64(0)
+	for _, s := range sizes {
+		if free -= s; free < 0 {
+			break
+		}
+		k++
+	}
+	if k == 0 {
+		return 0 // nothing fits: the height says so
+	}
+	q, r := int64(len(sizes))/k, int64(len(sizes))%k
+	return r*q*(q+1)/2 + (k-r)*q*(q-1)/2
+}
+
+// PenaltyBound returns a sum of penalties that every placement within the capacity pays, by
+// cliques that share no block: each pays its cheapest pairs. O(cliques · pairs).
+func (p *Pool) PenaltyBound() int64 {
+	cliques := p.Cliques(true)
+	slices.SortStableFunc(cliques, func(a, b Clique) int { return cmp.Compare(b.Charged, a.Charged) })
+	used, sum := make([]bool, len(p.Blocks)), p.Constant
+	for _, c := range cliques {
+		if c.Charged == 0 || slices.ContainsFunc(c.Blocks, func(a int) bool { return used[a] }) {
+			continue
+		}
+		for _, a := range c.Blocks {
+			used[a] = true
+		}
+		var costs []int64
+		for _, x := range p.Penalties {
+			_, first := slices.BinarySearch(c.Blocks, int(x.First))
+			_, second := slices.BinarySearch(c.Blocks, int(x.Second))
+			if first && second {
+				costs = append(costs, x.Cost)
+			}
+		}
+		slices.Sort(costs)
+		for _, x := range costs[:min(int64(len(costs)), c.Charged)] {
+			sum += x
+		}
+	}
+	return sum
+}
+
+// Plain returns the single pool if nothing but lifetimes, sizes and an alignment counts, and
+// no capacity; else nil.
+func (y *Layout) Plain() *Instance {
+	if len(y.Pools) != 1 || y.Pools[0].Capacity != math.MaxInt64 {
+		return nil
+	}
+	return y.Pools[0].Plain
+}
+
+// Bounds returns what the heights of the pools are at least, and their sum.
+func (y *Layout) Bounds() (heights []int64, sum int64) {
+	for _, p := range y.Pools {
+		h := int64(0)
+		if len(p.Blocks) > 0 {
+			h, _ = p.Bound()
+		}
+		heights, sum = append(heights, h), sum+h
+	}
+	return heights, sum
+}
+
+// Fits returns why nothing fits in the capacities or in a memory of so many units for all
+// pools, nil if the bounds do, which does not mean that anything fits.
+func (y *Layout) Fits(memory float64) error {
+	heights, sum := y.Bounds()
+	for k, p := range y.Pools {
+		if heights[k] <= p.Capacity {
+			continue
+		}
+		why := "pool " + p.ID + ": buffers alive at one time take as much, wherever they lie"
+		if _, blocks := p.Bound(); blocks != nil {
+			why = "pool " + p.ID + ": buffers " + y.Names(p, blocks) + ", which may not overlap, take as much"
+		}
+		return &plan.Infeasible{Problem: Problem, Memory: float64(heights[k]), Given: float64(p.Capacity), Unit: y.Lifetimes.Unit, Why: why}
+	}
+	if !platform.Fits(float64(sum), memory) {
+		why := "buffers alive at one time take as much, wherever they lie"
+		if y.Plain() == nil {
+			why = "buffers that may not overlap take as much, wherever they lie"
+		}
+		return &plan.Infeasible{Problem: Problem, Memory: float64(sum), Given: memory, Unit: y.Lifetimes.Unit, Why: why}
+	}
+	return nil
+}
+
+// PenaltyBound returns the sum of [Pool.PenaltyBound] over the pools.
+func (y *Layout) PenaltyBound() (sum int64) {
+	for _, p := range y.Pools {
+		if p.Plain == nil {
+			sum += p.PenaltyBound()
+		}
+	}
+	return sum
+}
+
+// Bound returns a bound on the objective.
+func (y *Layout) Bound() int64 {
+	heights, _ := y.Bounds()
+	return y.Value(heights, y.PenaltyBound())
+}
+
+// High returns a sum of heights within which everything fits that fits the capacities: that
+// of all blocks one above the other.
+func (y *Layout) High() (sum int64) {
+	for _, p := range y.Pools {
+		high := int64(0)
+		for i := range p.Blocks {
+			b := &p.Blocks[i]
+			switch {
+			case b.Size == 0:
+			case p.Plain != nil:
+				high += p.Plain.Buffers[i].Room
+			default:
+				high = max(high, b.Pin+b.Size)
+			}
+		}
+		if p.Plain == nil {
+			for _, r := range p.Reserved {
+				high = max(high, r.End)
+			}
+			for i := range p.Blocks {
+				if b := &p.Blocks[i]; b.Pin < 0 && b.Size > 0 {
+					high = AlignUp(high, b.Align) + b.Size
+				}
+			}
+		}
+		sum += min(high, p.Capacity)
+	}
+	return sum
+}
+
+// Plan returns the plan of these offsets of all buffers, with what it claims.
+func (y *Layout) Plan(method string, blocks [][]int64, m platform.Platform) *plan.Plan {
+	p := plan.New(Problem, method, y.Lifetimes, m)
+	offsets := y.Offsets(blocks)
+	p.Offsets = make([]plan.Offset, len(offsets))
+	for i, at := range offsets {
+		p.Offsets[i] = plan.Offset{ID: y.Lifetimes.Buffers[i].ID, Offset: float64(at)}
+	}
+	for k, pool := range y.Pools {
+		p.Claims.PeakMemory += float64(pool.Height(blocks[k]))
+	}
+	return p
+}
+
+// BlockOffsets returns the offsets of a plan by pool and block. The error names a buffer that
+// has none.
+func (y *Layout) BlockOffsets(p *plan.Plan) ([][]int64, error) {
+	at := make(map[string]float64, len(p.Offsets))
+	for _, o := range p.Offsets {
+		at[o.ID] = o.Offset
+	}
+	blocks := make([][]int64, len(y.Pools))
+	for k, pool := range y.Pools {
+		for _, b := range pool.Blocks {
+			id := y.Lifetimes.Buffers[b.Buffers[0]].ID
+			x, ok := at[id]
+			if !ok || x != math.Trunc(x) {
+				return nil, fmt.Errorf("buffer %q has no offset, or none in whole units", id)
+			}
+			blocks[k] = append(blocks[k], int64(x))
+		}
+	}
+	return blocks, nil
+}
+
+// Value returns the objective of heights and penalties of the pools.
+func (y *Layout) Value(heights []int64, penalty int64) int64 {
+	switch y.Objective {
+	case lifetimes.TotalPenalty:
+		return penalty
+	case lifetimes.LargestHeight:
+		return slices.Max(heights)
+	}
+	sum := int64(0)
+	for _, h := range heights {
+		sum += h
+	}
+	return sum
+}
