@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Draws the pictures of the documents again, or those named, byte for byte as they are:
-# every method here is the same in every run. Not here is what is measured: growth-*
-# and swap-*-* (bench/tables, see docs/benchmarks.md), nightly-*.png (pages of quick, twice), and what
+# every method here is the same in every run. Not here is what is measured: growth-*,
+# swap-*-* and offload-bandwidths-* (frozen on 2026-11-23), nightly-*.png (pages of quick, twice), and what
 # is made of another's file: placement-c. Pictures of measured transformers are drawn where their profiles are.
 #   scripts/pictures.sh [--check] [NAME...]   --check: draws elsewhere, and fails if one differs
 set -euo pipefail
@@ -111,13 +111,6 @@ done
 memory fragmentation-resnet18 swap 'zoo:resnet18?as=functions' --memory 426MiB --bandwidth 12GB/s --method search -- --allocator both --chunk 2MiB
 memory fragmentation-resnet50 swap 'zoo:resnet50?as=functions&batch=928&device=V100-16GB' --memory 12.8GiB --bandwidth 50GB/s --method window -- --allocator both --chunk 2MiB
 memory fragmentation-resnet50-late swap 'zoo:resnet50?as=functions&batch=928&device=V100-16GB' --memory 12.8GiB --bandwidth 50GB/s --method window -- --allocator both --chunk 2MiB --late
-
-name=offload-bandwidths-resnet101-i500-b16
-if want $name; then
-  echo $name
-  eval "$(scripts/setup.sh --env)"
-  go run ./bench/tables offload-bandwidths "$images" 'zoo:resnet101?image=500&batch=16' >"$work/out"
-fi
 
 [ "$images" = "$documents" ] && exit
 for file in "$images"/*; do
