@@ -32,6 +32,8 @@ const (
 	exitInfeasible = 3
 	exitNoPlan     = 4
 	exitInvalid    = 5
+	// The sweep is done, and tasks of it failed.
+	exitTasksFailed = 6
 	// What shells say of a program that Ctrl-C ended: what it had by then is printed.
 	exitInterrupted = 130
 )

@@ -193,6 +193,9 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 		return err
 	}
 	st, err := o.openStore(s, dir, list, files)
+	if errors.Is(err, syscall.ENOSPC) { // as in the middle
+		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench run --resume goes on", err, len(tasks), len(tasks))
+	}
 	if err != nil {
 		return err
 	}

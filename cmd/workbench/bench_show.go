@@ -15,10 +15,14 @@ func summarise(s streams, o *benchOptions, dir string, tasks []sweep.Task, n wor
 		return err
 	}
 	if o.json() {
-		return render.Document(s.out, "workbench.tally/v1", sum)
+		err = render.Document(s.out, "workbench.summary/v1", sum)
+	} else {
+		sum.Print(s.out)
 	}
-	sum.Print(s.out)
-	return nil
+	if err == nil && len(sum.Failures) > 0 {
+		return &exitError{exitTasksFailed}
+	}
+	return err
 }
 
 // dryRun says what a run would do.

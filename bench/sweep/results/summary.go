@@ -80,6 +80,9 @@ func (sum *Summary) count(r *sweep.Row) {
 		return
 	}
 	counts[string(r.Result.Status)]++
+	if r.Result.Status == solve.Failed {
+		sum.Failures = append(sum.Failures, failureLine{r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, MethodFailed, r.Result.Error})
+	}
 }
 
 // Print writes a summary for a person.
@@ -102,7 +105,14 @@ func (sum *Summary) Print(w io.Writer) {
 		t.AppendRow(row)
 	}
 	t.Render()
-	fmt.Fprintf(w, "\n%s: %s, %d of them now in %s; rows in %s\n", sum.Sweep, platform.Count(sum.Tasks, "task"), sum.New, progress.Duration(time.Duration(sum.Wall*float64(time.Second))), filepath.Join(sum.Folder, "rows.jsonl"))
+	done := 0
+	for _, counts := range sum.Problems {
+		for _, n := range counts {
+			done += n
+		}
+	}
+	fmt.Fprintf(w, "\n%s: %d of %s done, %d in this run (%s); rows in %s\n", sum.Sweep, done, platform.Count(sum.Tasks, "task"), sum.New,
+		progress.Duration(time.Duration(sum.Wall*float64(time.Second))), filepath.Join(sum.Folder, "rows.jsonl"))
 	for i, f := range sum.Failures {
 		if i == mostFailures {
 			fmt.Fprintf(w, "and %d more that failed\n", len(sum.Failures)-i)
@@ -110,6 +120,30 @@ func (sum *Summary) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "failed: %s %s on %s, memory %s: %s: %s\n", f.Problem, f.Method, f.Instance, f.Memory, f.Reason, render.OneLine(f.Detail))
 	}
+	if len(sum.Failures) > 0 {
+		fmt.Fprintln(w, sum.verdict())
+	}
+}
+
+// verdict counts the failed tasks by reason and names the first five.
+func (sum *Summary) verdict() string {
+	count := map[string]int{}
+	var names []string
+	for _, f := range sum.Failures {
+		count[f.Reason]++
+		if len(names) < named {
+			names = append(names, fmt.Sprintf("%s %s on %s", f.Problem, f.Method, f.Instance))
+		}
+	}
+	var reasons []string
+	for _, r := range slices.Sorted(maps.Keys(count)) {
+		reasons = append(reasons, fmt.Sprintf("%d %s", count[r], r))
+	}
+	s := fmt.Sprintf("FAILED %d of %s: %s: %s", len(sum.Failures), platform.Count(sum.Tasks, "task"), strings.Join(reasons, ", "), strings.Join(names, "; "))
+	if n := len(sum.Failures) - len(names); n > 0 {
+		s += fmt.Sprintf("; and %d more", n)
+	}
+	return s
 }
 
 // Estimate is what bench run --dry-run prints.

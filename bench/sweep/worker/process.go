@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -174,6 +175,8 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
 	case killed == nil && process.OutOfMemory(words):
 		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
+	case killed == nil && row.Task.TaskMemory > 0 && runtimeFault.MatchString(words):
+		return failed(row, sweep.OutOfMemory, limit+": a fault inside Go's runtime, which happens where memory is refused: "+firstLine(words)), nil, nil
 	case talk != nil:
 		return failed(row, sweep.BadAnswer, talk.Error()), nil, nil
 	}
@@ -189,6 +192,10 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 	}
 	return failed(row, sweep.Crashed, detail), nil, nil
 }
+
+// runtimeFault matches the last words of a process that broke inside Go's runtime, in no function of
+// ours: under a limit of memory that is a failed allocation that the runtime did not expect.
+var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.`)
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
