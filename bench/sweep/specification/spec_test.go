@@ -334,3 +334,32 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Every method that users are offered is in quick or nightly, and quick has every problem: what no
+// sweep runs can get worse unseen.
+func TestSweepsCoverEveryMethod(t *testing.T) {
+	run := map[string]bool{}
+	for _, name := range []string{"quick", "nightly"} {
+		s, err := specification.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := s.Expand(t.Context(), "v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range x.Tasks {
+			run[name+" "+task.Problem], run[task.Problem+" "+task.Method] = true, true
+		}
+	}
+	for _, p := range catalog.Problems() {
+		if !run["quick "+p.Name] {
+			t.Errorf("quick.yaml has no task of problem %s", p.Name)
+		}
+		for _, m := range p.Methods() {
+			if !run[p.Name+" "+m.Name] {
+				t.Errorf("neither quick.yaml nor nightly.yaml runs method %s of %s: add it to an experiment of that problem", m.Name, p.Name)
+			}
+		}
+	}
+}
