@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve pictures tables test test-go test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve pictures tables test test-go test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check python-check lint licenses \
 	format setup env clean soak release wheel help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
@@ -89,7 +89,7 @@ tables: setup ## write tables of the documents again, by their names; ARGS='chai
 soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
 	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)
 
-lint: vet staticcheck dead-code format-check shell-check ## everything that can be said without running
+lint: vet staticcheck dead-code format-check shell-check python-check ## everything that can be said without running
 
 vet: setup
 	@$(WITH_SOLVERS) go vet $(PACKAGES)
@@ -107,6 +107,10 @@ format-check:
 # Only where shellcheck happens to be installed.
 shell-check:
 	@! command -v shellcheck >/dev/null || shellcheck scripts/*.sh .ci/run
+
+# The pinned versions, whatever Python is active.
+python-check:
+	@TORCH=2.15 scripts/torch.sh && python=$$(TORCH=2.15 scripts/torch.sh --find) && cd pytorch && $$python -m ruff check -q . && $$python -m mypy
 
 format: ## format the Go files
 	@$(TOOL) gofumpt -w .

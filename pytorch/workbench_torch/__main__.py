@@ -10,14 +10,15 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NoReturn, Sequence, Tuple
+from typing import Any, NoReturn
 
 BAD_INPUT, BROKEN = 2, 5
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Runs a command line and returns the exit status."""
     options = _parser().parse_args(arguments)
     from .errors import Refused
 
@@ -172,7 +173,7 @@ def _count(device: str) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "workbench_torch", *sys.argv[1:]], environment)
 
 
-def _load(options: argparse.Namespace) -> Tuple[Any, Any, Callable[..., Any], List[Any]]:
+def _load(options: argparse.Namespace) -> tuple[Any, Any, Callable[..., Any], list[Any]]:
     """The network, an input, the loss and its targets."""
     import torch
 
@@ -218,7 +219,7 @@ def _optimizer(options: argparse.Namespace, model: Any) -> Any:
     if name not in makers:
         raise Refused(f"--optimizer {options.optimizer}: only the steps of {', '.join(makers)} can be part of a graph, as adam:lr=0.001")
     try:
-        values: Dict[str, Any] = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
+        values: dict[str, Any] = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
         values.setdefault("lr", 0.1 if name == "sgd" else 0.001)
         values.update({k: bool(values[k]) for k in ("nesterov", "amsgrad", "maximize") if k in values})
         if "beta1" in values or "beta2" in values:
@@ -244,7 +245,7 @@ def _find(name: str) -> Callable[..., Any]:
     return found
 
 
-def _loss(name: str, model: Any, inputs: Any) -> Tuple[Callable[..., Any], List[Any]]:
+def _loss(name: str, model: Any, inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
     """A loss of the network's output, and targets drawn for it. Classes are the last dimension, of images the second."""
     import torch
 

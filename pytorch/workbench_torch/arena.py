@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import ctypes
 from pathlib import Path
-from typing import Dict, List, Tuple, Union
 
 import torch
 
@@ -19,7 +18,7 @@ from .errors import Refused
 from .link import raw
 from .record import Base
 
-Place = Tuple[str, int]  # a tensor of the plan and its layer
+Place = tuple[str, int]  # a tensor of the plan and its layer
 
 
 class Arena:
@@ -28,7 +27,7 @@ class Arena:
     height: its bytes; reached: the first byte above all that has been in it.
     """
 
-    def __init__(self, placement: Union[str, Path]):
+    def __init__(self, placement: str | Path):
         try:
             with open(placement, newline="") as f:
                 self.buffers = {r["id"]: (int(r["offset"]), int(r["size"])) for r in csv.DictReader(f)}
@@ -44,10 +43,10 @@ class Arena:
 
     def begin(self) -> None:
         """Begins a step: nothing is there."""
-        self.times: Dict[Place, int] = {}
-        self.live: Dict[Place, Tuple[int, int]] = {}  # from, up to
+        self.times: dict[Place, int] = {}
+        self.live: dict[Place, tuple[int, int]] = {}  # from, up to
 
-    def take(self, place: Place, bases: List[Base]) -> None:
+    def take(self, place: Place, bases: list[Base]) -> None:
         """Copies what is kept as a tensor of the plan, for the k-th time, to its k-th address."""
         self.times[place] = self.times.get(place, 0) + 1
         name = f"{place[0]}_{place[1]}" + (f"#{self.times[place]}" if self.times[place] > 1 else "")

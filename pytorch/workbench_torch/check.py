@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,14 +24,14 @@ from .state import State, same
 def check(
     model: Model,
     inputs: Any,
-    loss: Optional[Callable[..., Any]],
+    loss: Callable[..., Any] | None,
     targets: Sequence[Any],
     instance: Any,
     plan: Any,
     *,
     steps: int = 3,
-    arena: Optional[Arena] = None,
-) -> Dict[str, Any]:
+    arena: Arena | None = None,
+) -> dict[str, Any]:
     """Trains one step plainly and one by a plan, from the same state, and compares them.
 
     model, inputs, loss, targets: as for :func:`~workbench_torch.profiler.profile`.
@@ -52,7 +53,7 @@ def check(
     planned = Planned(chain, plan, arena)
     run = _Runs(chain.model, chain.example[0][2], inputs, targets)
     plain = run.measure(_plain(whole, loss, len(targets)), steps)
-    follows = run.measure(planned.give, steps)
+    follows = run.measure(planned.run_step, steps)
     predicted_peak, predicted_time = predict(document, plan)
     return {
         "limit": plan.memory,
@@ -73,14 +74,14 @@ def check(
 def check_graph(
     model: nn.Module,
     inputs: Any,
-    loss: Optional[Callable[..., Any]],
+    loss: Callable[..., Any] | None,
     targets: Sequence[Any],
     graph: Graph,
     plan: Any,
     *,
     steps: int = 3,
-    optimizer: Optional[torch.optim.Optimizer] = None,
-) -> Dict[str, Any]:
+    optimizer: torch.optim.Optimizer | None = None,
+) -> dict[str, Any]:
     """As :func:`check`, for a plan for a graph; graph is what trace made of the network.
 
     Gradients are storages of the graph, so both steps begin without any. optimizer: the one that was
@@ -91,7 +92,7 @@ def check_graph(
     run = _Runs(model, graph.device, inputs, targets, gradients=False, optimizer=optimizer)
     parameters = dict(model.named_parameters())
 
-    def by_plan(given: List[Any]) -> torch.Tensor:
+    def by_plan(given: list[Any]) -> torch.Tensor:
         value, gradients = step(*given)
         for name, g in gradients.items():
             parameters[name].grad = g
@@ -113,12 +114,12 @@ def check_graph(
     }
 
 
-def passes(result: Dict[str, Any]) -> bool:
+def passes(result: dict[str, Any]) -> bool:
     """Whether nothing differs and the limit holds."""
     return all(result.get(k, True) for k in ("within_limit", "loss_equal", "gradients_equal", "buffers_equal", "parameters_equal"))
 
 
-def compare(plain: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, bool]:
+def compare(plain: dict[str, Any], other: dict[str, Any]) -> dict[str, bool]:
     """Whether two measured steps made the same, bit by bit."""
     return {
         f"{what}_equal": len(plain[what]) == len(other[what])
@@ -128,7 +129,7 @@ def compare(plain: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, bool]:
     }
 
 
-def agree(chain: Chain, document: Dict[str, Any]) -> None:
+def agree(chain: Chain, document: dict[str, Any]) -> None:
     """Refuses an instance that was not made of this network."""
     names = [layer.get("name") for layer in document.get("layers", [])]
     ours = [layer.name for layer in chain.layers]
@@ -140,7 +141,7 @@ def agree(chain: Chain, document: Dict[str, Any]) -> None:
         )
 
 
-def agree_graph(graph: Graph, document: Dict[str, Any]) -> None:
+def agree_graph(graph: Graph, document: dict[str, Any]) -> None:
     """Refuses an instance that was not made of this step."""
     ours = [(f"n{k}", n.operation, [f"s{s}" for s in n.reads()]) for k, n in enumerate(graph.nodes)]
     theirs = [(str(n.get("id")), n.get("operation"), n.get("reads", [])) for n in document.get("nodes", [])]
@@ -151,7 +152,7 @@ def agree_graph(graph: Graph, document: Dict[str, Any]) -> None:
         )
 
 
-def predict(document: Dict[str, Any], plan: Plan) -> Tuple[int, float]:
+def predict(document: dict[str, Any], plan: Plan) -> tuple[int, float]:
     """Peak in bytes and makespan in seconds of a plan on a chain, as the profile has it.
 
     It knows more than chain/v1 has fields for: a forward that keeps ā and one that does not need
@@ -165,7 +166,7 @@ def predict(document: Dict[str, Any], plan: Plan) -> Tuple[int, float]:
     delta = [start.get("gradient", a[0]), *(x.get("gradient", x["activation"]) for x in layers)]
     size = {"a": a, "abar": abar, "delta": delta}
     stored = {("a", 0), ("delta", len(layers))}
-    leaving: Set[Tuple[str, int]] = set()
+    leaving: set[tuple[str, int]] = set()
     peak = 0
 
     def total(more: int) -> int:
@@ -201,10 +202,10 @@ def predict(document: Dict[str, Any], plan: Plan) -> Tuple[int, float]:
     return int(peak), plan.claims.get("makespan") or sum(computed)
 
 
-def _plain(model: Model, loss: Optional[Callable[..., Any]], targets: int) -> Callable[[List[Any]], Any]:
+def _plain(model: Model, loss: Callable[..., Any] | None, targets: int) -> Callable[[list[Any]], Any]:
     """A plain step's forward from a list of inputs and targets."""
 
-    def run(given: List[Any]) -> Any:
+    def run(given: list[Any]) -> Any:
         inputs, rest = given[: len(given) - targets], given[len(given) - targets :]
         given.clear()
         if isinstance(model, nn.Module):
@@ -228,7 +229,7 @@ class _Runs:
         inputs: Any,
         targets: Sequence[Any],
         gradients: bool = True,
-        optimizer: Optional[torch.optim.Optimizer] = None,
+        optimizer: torch.optim.Optimizer | None = None,
     ):
         self.model, self.device, self.gradients = model, device, gradients
         self.meter = memory.need_meter(self.device)
@@ -240,7 +241,7 @@ class _Runs:
         self.learned = [] if optimizer is None else [*model.parameters(), *momenta]
         self.before = [t.detach().clone() for t in self.learned]
 
-    def measure(self, forward: Callable[[List[Any]], Any], steps: int, backward: bool = True) -> Dict[str, Any]:
+    def measure(self, forward: Callable[[list[Any]], Any], steps: int, backward: bool = True) -> dict[str, Any]:
         """Peak above what is resident, median time, and what the step made; backward: whether forward leaves that to us.
 
         For chains gradients are there before the step, full of zeros, and the first input belongs to the
@@ -283,7 +284,7 @@ class _Runs:
             for t, before in zip(self.learned, self.before):
                 t.copy_(before)
 
-    def _step(self, forward: Callable[[List[Any]], Any], backward: bool) -> Tuple[float, torch.Tensor]:
+    def _step(self, forward: Callable[[list[Any]], Any], backward: bool) -> tuple[float, torch.Tensor]:
         self._restore()
         self._clear()
         first = self.given[0]

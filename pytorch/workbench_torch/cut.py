@@ -9,8 +9,9 @@ dropped without the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any
 
 import torch
 from torch import fx, nn
@@ -22,54 +23,58 @@ from .state import Modes, State, autocast, autocast_as_now, opaque, same, tensor
 from .tracer import trace
 from .watch import Attributes, Watch, refuse_wrapped
 
-Description = Tuple[torch.Size, torch.dtype, torch.device, bool]
-Model = Union[nn.Module, Sequence[Callable[..., Any]]]
+Description = tuple[torch.Size, torch.dtype, torch.device, bool]
+Model = nn.Module | Sequence[Callable[..., Any]]
 
 
 @dataclass
-class Piece:
+class Segment:
     """A stretch of a network that is computed as a whole.
 
     ``run(value, extra)`` computes its output from the value that crosses into it and from the
-    inputs of the network that every piece may read (masks, targets).
+    inputs of the network that every segment may read (masks, targets).
     """
 
     name: str
-    run: Callable[[Any, Tuple[Any, ...]], Any]
-    modules: List[nn.Module]
+    run: Callable[[Any, tuple[Any, ...]], Any]
+    modules: list[nn.Module]
 
 
 @dataclass
 class Layer:
-    """Layer ℓ of a chain: pieces that are computed one after the other, and what a run of them showed."""
+    """Layer ℓ of a chain: segments that are computed one after the other, and what a run of them showed."""
 
-    pieces: List[Piece]
-    needs_grad: Tuple[bool, ...] = ()  # of the tensors that it makes
-    changes: List[str] = field(default_factory=list)  # names of the buffers that it changes
-    attributes: List[str] = field(default_factory=list)  # what makes another run of it differ, if anything
-    graphs: List[Tuple[nn.Module, str]] = field(default_factory=list)  # attributes in which it leaves tensors with a graph
+    segments: list[Segment]
+    needs_grad: tuple[bool, ...] = ()  # of the tensors that it makes
+    changes: list[str] = field(default_factory=list)  # names of the buffers that it changes
+    attributes: list[str] = field(default_factory=list)  # what makes another run of it differ, if anything
+    graphs: list[tuple[nn.Module, str]] = field(default_factory=list)  # attributes in which it leaves tensors with a graph
     random: bool = False
     gives_one: bool = False  # its output is one tensor, which needs a gradient
     with_gradients: bool = False  # without them it computes something else (recurrent layers of torch 2 on a CPU)
 
     @property
     def name(self) -> str:
-        first, last = self.pieces[0].name, self.pieces[-1].name
+        """The names of its first and last segment."""
+        first, last = self.segments[0].name, self.segments[-1].name
         return first if first == last else f"{first}..{last}"
 
-    def modules(self) -> List[nn.Module]:
-        return list({id(m): m for p in self.pieces for top in p.modules for m in top.modules()}.values())
+    def modules(self) -> list[nn.Module]:
+        """Returns the modules of its segments, each once."""
+        return list({id(m): m for p in self.segments for top in p.modules for m in top.modules()}.values())
 
-    def parameters(self) -> List[nn.Parameter]:
+    def parameters(self) -> list[nn.Parameter]:
+        """Returns the parameters of its modules, each once."""
         found = {id(p): p for m in self.modules() for p in m._parameters.values() if p is not None}
         return list(found.values())
 
-    def __call__(self, value: Any, extra: Tuple[Any, ...]) -> Any:
-        for piece in self.pieces:
-            value = piece.run(value, extra)
+    def __call__(self, value: Any, extra: tuple[Any, ...]) -> Any:
+        """Returns its output for an input and the inputs that every layer may read."""
+        for segment in self.segments:
+            value = segment.run(value, extra)
         return value
 
-    def light(self, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...]) -> Any:
+    def forward_no_grad(self, value: Any, needs: Sequence[bool], extra: tuple[Any, ...]) -> Any:
         """Its output alone, as a run with gradients computes it. Gradients are off; needs: which tensors of value have some."""
         if not self.with_gradients:
             return self(value, extra)
@@ -83,21 +88,21 @@ class Chain:
     """A network as layers 1..N, the last of which is the loss if there is one."""
 
     model: nn.Module
-    layers: List[Layer]
+    layers: list[Layer]
     has_loss: bool
-    notes: List[str]  # what could not be cut, and why
-    example: List[Description]
+    notes: list[str]  # what could not be cut, and why
+    example: list[Description]
     watch: Watch
     whole: Callable[..., Any]  # the network, uncut
     targets: int  # how many
-    rest: List[Any]  # of the inputs after the first and the targets: descriptions of tensors, the others as they are
-    side: Optional[fx.GraphModule] = None  # makes the side inputs from all inputs, see _traced
+    rest: list[Any]  # of the inputs after the first and the targets: descriptions of tensors, the others as they are
+    side: fx.GraphModule | None = None  # makes the side inputs from all inputs, see _traced
 
-    def needs(self) -> Tuple[bool, ...]:
+    def needs(self) -> tuple[bool, ...]:
         """Which tensors of the input need gradients."""
         return tuple(needs for _, _, _, needs in self.example)
 
-    def with_side(self, value: Any, extra: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    def with_side(self, value: Any, extra: tuple[Any, ...]) -> tuple[Any, ...]:
         """The inputs after the first (and targets), followed by the side inputs, which are computed here."""
         if self.side is None:
             return extra
@@ -118,11 +123,12 @@ class Chain:
         self.watch.check_modes()
 
 
-def describe(value: Any) -> List[Description]:
+def describe(value: Any) -> list[Description]:
+    """Returns shape, type, device and requires_grad of each tensor in a value."""
     return [(t.shape, t.dtype, t.device, t.requires_grad) for t in tensors(value)]
 
 
-def described(rest: Any) -> List[Any]:
+def described(rest: Any) -> list[Any]:
     """What must not change of the inputs after the first; Refused where one needs a gradient."""
     flat, spec = pytree.tree_flatten(list(rest))
     if any(isinstance(t, torch.Tensor) and t.requires_grad for t in flat):
@@ -133,17 +139,18 @@ def described(rest: Any) -> List[Any]:
     return [str(spec), *((t.shape, t.dtype, t.device) if isinstance(t, torch.Tensor) else t for t in flat)]
 
 
-def _agree(a: List[Any], b: List[Any]) -> bool:
+def _agree(a: list[Any], b: list[Any]) -> bool:
     return len(a) == len(b) and all(x is y or type(x) is type(y) and x == y for x, y in zip(a, b))
 
 
 def show(description: Sequence[Description]) -> str:
+    """Returns a description as text."""
     return ", ".join(
         f"{'x'.join(map(str, s)) or 'scalar'} {d} on {v}{' with gradient' * g}" for s, d, v, g in description
     ) or "none"  # fmt: skip
 
 
-def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> Chain:
+def cut(model: Model, inputs: Any, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = ()) -> Chain:
     """Cuts a network into a chain and tries it on an example.
 
     inputs: what the network is called with: a tensor, or a tuple whose first member is what the chain
@@ -155,10 +162,10 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     tables, masks, time steps), is a side input: computed once, before the first layer, and kept through the step.
 
     The network is run four times, on the example and on its numbers in another order, without keeping anything for a
-    backward; buffers and generators are left as they were. Raises Refused where the pieces do not compute what the network computes.
+    backward; buffers and generators are left as they were. Raises Refused where the segments do not compute what the network computes.
     """
     first, extra = (inputs[0], tuple(inputs[1:])) if isinstance(inputs, tuple) else (inputs, ())
-    notes: List[str] = []
+    notes: list[str] = []
     _need_seen("the network is given", (first, extra, tuple(targets)))
     refuse_wrapped(model)
     rest = described((*extra, *targets))
@@ -178,32 +185,32 @@ class _SideError(Exception):
 def _cut(
     model: Model,
     first: Any,
-    extra: Tuple[Any, ...],
-    loss: Optional[Callable[..., Any]],
-    targets: Tuple[Any, ...],
-    rest: List[Any],
-    notes: List[str],
+    extra: tuple[Any, ...],
+    loss: Callable[..., Any] | None,
+    targets: tuple[Any, ...],
+    rest: list[Any],
+    notes: list[str],
     sides: bool,
 ) -> Chain:
     traced, side = False, None
     if isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not extra:
         owner: nn.Module = model
-        pieces = [Piece(name, _call(m), [m]) for name, m in _children(model, "")]
+        segments = [Segment(name, _call(m), [m]) for name, m in _children(model, "")]
     elif isinstance(model, nn.Module):
         owner, traced = model, True
-        pieces, side = _traced(model, (first, *extra), notes, sides)
+        segments, side = _traced(model, (first, *extra), notes, sides)
     else:
         if not isinstance(model, Iterable):
             raise Refused(f"the network is of type {type(model).__name__}: an nn.Module, or a list of modules and functions, is needed")
         callables = list(model)
-        pieces = [_piece(k, f) for k, f in enumerate(callables)]
-        owner = nn.ModuleList([m for p in pieces for m in p.modules])
-    if not pieces:
+        segments = [_segment(k, f) for k, f in enumerate(callables)]
+        owner = nn.ModuleList([m for p in segments for m in p.modules])
+    if not segments:
         raise Refused("the network has no layers")
-    whole = _whole(model, pieces)
+    whole = _whole(model, segments)
     if loss is not None:
-        pieces.append(Piece("loss", _loss(loss, len(extra), len(targets)), [loss] if isinstance(loss, nn.Module) else []))
-    layers = [Layer([p]) for p in pieces]
+        segments.append(Segment("loss", _loss(loss, len(extra), len(targets)), [loss] if isinstance(loss, nn.Module) else []))
+    layers = [Layer([p]) for p in segments]
     _refuse_hooks([owner, *(m for layer in layers for m in layer.modules())])
     chain = Chain(owner, layers, loss is not None, notes, describe(first), Watch(owner), whole, len(targets), rest, side)
     try:
@@ -226,20 +233,20 @@ def _refuse_hooks(modules: Sequence[nn.Module]) -> None:
                 )
 
 
-def _piece(k: int, f: Callable[..., Any]) -> Piece:
+def _segment(k: int, f: Callable[..., Any]) -> Segment:
     name = type(f).__name__ if isinstance(f, nn.Module) else getattr(f, "__name__", type(f).__name__)
-    return Piece(f"{k}:{name}", _call(f), _modules(f))
+    return Segment(f"{k}:{name}", _call(f), _modules(f))
 
 
-def _modules(f: Callable[..., Any]) -> List[nn.Module]:
+def _modules(f: Callable[..., Any]) -> list[nn.Module]:
     """The modules that a callable is, belongs to, or has closed over."""
     closure = [c.cell_contents for c in getattr(f, "__closure__", None) or ()]
     return [m for m in (f, getattr(f, "__self__", None), *closure) if isinstance(m, nn.Module)]
 
 
-def _children(model: nn.Module, prefix: str) -> List[Tuple[str, nn.Module]]:
+def _children(model: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
     """The members of a Sequential, those of Sequentials in it in their place."""
-    found: List[Tuple[str, nn.Module]] = []
+    found: list[tuple[str, nn.Module]] = []
     for name, m in model._modules.items():
         if m is None:
             continue
@@ -251,20 +258,20 @@ def _children(model: nn.Module, prefix: str) -> List[Tuple[str, nn.Module]]:
     return found
 
 
-def _call(f: Callable[..., Any]) -> Callable[[Any, Tuple[Any, ...]], Any]:
+def _call(f: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], Any]:
     return lambda value, extra: f(value)
 
 
-def _loss(loss: Callable[..., Any], inputs: int, targets: int) -> Callable[[Any, Tuple[Any, ...]], Any]:
+def _loss(loss: Callable[..., Any], inputs: int, targets: int) -> Callable[[Any, tuple[Any, ...]], Any]:
     return lambda value, extra: loss(value, *extra[inputs : inputs + targets])
 
 
-def _whole(model: Model, pieces: Sequence[Piece]) -> Callable[..., Any]:
+def _whole(model: Model, segments: Sequence[Segment]) -> Callable[..., Any]:
     if isinstance(model, nn.Module):
         return model
 
     def run(value: Any, *extra: Any) -> Any:
-        for p in pieces:
+        for p in segments:
             value = p.run(value, extra)
         return value
 
@@ -275,9 +282,9 @@ def _whole(model: Model, pieces: Sequence[Piece]) -> Callable[..., Any]:
 
 
 def _traced(
-    model: nn.Module, example: Tuple[Any, ...], notes: List[str], sides: bool
-) -> Tuple[List[Piece], Optional[fx.GraphModule]]:
-    """The pieces of a model between the places where one tensor crosses, and what makes the side inputs, if there are any.
+    model: nn.Module, example: tuple[Any, ...], notes: list[str], sides: bool
+) -> tuple[list[Segment], fx.GraphModule | None]:
+    """The segments of a model between the places where one tensor crosses, and what makes the side inputs, if there are any.
 
     sides: whether values that need no gradient may be side inputs, which do not count as crossing.
     """
@@ -291,22 +298,22 @@ def _traced(
     cuts, crossing = _cuts(body, holders[0], result, _without_gradient(module, inputs, example) if sides else set())
     side = _side(crossing, inputs[1:])
     shared = [*inputs[1:], *side]
-    pieces: List[Piece] = []
+    segments: list[Segment] = []
     begin, entry = 0, holders[0]
     for end, exit_ in [*cuts, (len(body), result.args[0])]:
-        pieces.append(_build(module, body[begin:end], entry, exit_, shared, len(side)))
+        segments.append(_build(module, body[begin:end], entry, exit_, shared, len(side)))
         if end - begin > 20:
-            notes.append(f"{pieces[-1].name}: {end - begin} operations are one layer, several tensors cross everywhere in it")
+            notes.append(f"{segments[-1].name}: {end - begin} operations are one layer, several tensors cross everywhere in it")
         begin, entry = end, exit_
     if not side:
-        return pieces, None
+        return segments, None
     notes.append(f"computed once and kept through the step, as layers share them: {', '.join(n.name for n in side)}")
     graph, copy = _copier(inputs)
     graph.output(tuple(copy(n) for n in side))
-    return pieces, fx.GraphModule(module, graph)
+    return segments, fx.GraphModule(module, graph)
 
 
-def _without_gradient(module: fx.GraphModule, inputs: Sequence[fx.Node], example: Tuple[Any, ...]) -> Set[fx.Node]:
+def _without_gradient(module: fx.GraphModule, inputs: Sequence[fx.Node], example: tuple[Any, ...]) -> set[fx.Node]:
     """The nodes whose values depend on nothing that needs a gradient."""
     found = {n for n, value in zip(inputs, example) if not any(t.requires_grad for t in tensors(value))}
     for n in module.graph.nodes:
@@ -325,22 +332,22 @@ def _without_gradient(module: fx.GraphModule, inputs: Sequence[fx.Node], example
 
 
 def _cuts(
-    body: Sequence[fx.Node], first: fx.Node, result: fx.Node, free: Set[fx.Node]
-) -> Tuple[List[Tuple[int, fx.Node]], Set[fx.Node]]:
-    """Places in 1..len(body)-1 before which a piece may end, with the one value that crosses; and the free values that do, too.
+    body: Sequence[fx.Node], first: fx.Node, result: fx.Node, free: set[fx.Node]
+) -> tuple[list[tuple[int, fx.Node]], set[fx.Node]]:
+    """Places in 1..len(body)-1 before which a segment may end, with the one value that crosses; and the free values that do, too.
 
     O(nodes + edges) plus the values that cross each place.
     """
     place = {n: k for k, n in enumerate([*body, result])}
-    opens: List[List[fx.Node]] = [[] for _ in range(len(body) + 1)]
-    last: Dict[fx.Node, int] = {}
+    opens: list[list[fx.Node]] = [[] for _ in range(len(body) + 1)]
+    last: dict[fx.Node, int] = {}
     for n in [first, *body]:
         if n.users:  # it crosses the places from behind it to its last use
             opens[place.get(n, -1) + 1].append(n)
             last[n] = max(place[u] for u in n.users)
-    cuts: List[Tuple[int, fx.Node]] = []
-    crossing: Set[fx.Node] = set()
-    alive: List[fx.Node] = []
+    cuts: list[tuple[int, fx.Node]] = []
+    crossing: set[fx.Node] = set()
+    alive: list[fx.Node] = []
     for k in range(len(body)):
         alive = [n for n in alive + opens[k] if last[n] >= k]
         carried = alive if body[k] in free else [n for n in alive if n not in free] or alive
@@ -350,7 +357,7 @@ def _cuts(
     return cuts, crossing
 
 
-def _ancestors(nodes: Iterable[fx.Node]) -> Set[fx.Node]:
+def _ancestors(nodes: Iterable[fx.Node]) -> set[fx.Node]:
     """The nodes and all that they are computed from."""
     found, stack = set(nodes), list(nodes)
     while stack:
@@ -360,7 +367,7 @@ def _ancestors(nodes: Iterable[fx.Node]) -> Set[fx.Node]:
     return found
 
 
-def _side(crossing: Set[fx.Node], extra: Sequence[fx.Node]) -> List[fx.Node]:
+def _side(crossing: set[fx.Node], extra: Sequence[fx.Node]) -> list[fx.Node]:
     """The side inputs: values that cross, and those of their ancestors that others than ancestors use. In order of computation."""
     before = _ancestors(crossing)
     used = {n for n in before if n.op.startswith("call") and any(u not in before for u in n.users)}
@@ -368,7 +375,7 @@ def _side(crossing: Set[fx.Node], extra: Sequence[fx.Node]) -> List[fx.Node]:
     return [n for n in graph.nodes if n in crossing | used and n not in extra] if graph is not None else []
 
 
-def _copier(placeholders: Sequence[fx.Node]) -> Tuple[fx.Graph, Callable[[fx.Node], fx.Node]]:
+def _copier(placeholders: Sequence[fx.Node]) -> tuple[fx.Graph, Callable[[fx.Node], fx.Node]]:
     """A graph with such inputs, and what copies a node and its ancestors up to them into it."""
     graph = fx.Graph()
     copies = {h: graph.placeholder(h.name) for h in placeholders}
@@ -383,7 +390,7 @@ def _copier(placeholders: Sequence[fx.Node]) -> Tuple[fx.Graph, Callable[[fx.Nod
 
 def _build(
     module: fx.GraphModule, stretch: Sequence[fx.Node], entry: fx.Node, exit_: Any, shared: Sequence[fx.Node], side: int
-) -> Piece:
+) -> Segment:
     """The stretch as a module of its own, which reads the value of entry, the inputs after the first and the side inputs."""
     others = [h for h in shared if h is not entry]
     graph, copy = _copier([entry, *others])
@@ -399,17 +406,17 @@ def _build(
     if modules and modules[-1] != modules[0]:
         name = f"{modules[0]}-{modules[-1]}"
 
-    def run(value: Any, extra: Tuple[Any, ...]) -> Any:
+    def run(value: Any, extra: tuple[Any, ...]) -> Any:
         given = [*extra[: len(shared) - side], *extra[len(extra) - side :]]
         return built(value, *(given[k] for k in reads))
 
-    return Piece(name, run, [built])
+    return Segment(name, run, [built])
 
 
 # ---- trying -----------------------------------------------------------------
 
 
-def _try(chain: Chain, first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, ...], traced: bool) -> None:
+def _try(chain: Chain, first: Any, extra: tuple[Any, ...], targets: tuple[Any, ...], traced: bool) -> None:
     """Runs the layers one by one: merges those that cannot be cut, fills in what they do, compares."""
     state = State(chain.model)
     try:
@@ -441,7 +448,7 @@ def _try(chain: Chain, first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, .
         state.restore()
 
 
-def _same_on_others(chain: Chain, first: Any, extra: Tuple[Any, ...], state: State) -> bool:
+def _same_on_others(chain: Chain, first: Any, extra: tuple[Any, ...], state: State) -> bool:
     """Whether network and layers agree on other numbers, too: a trace may have taken one of the example for a constant."""
     flat, spec = pytree.tree_flatten(first)
     with torch.no_grad():
@@ -453,7 +460,7 @@ def _same_on_others(chain: Chain, first: Any, extra: Tuple[Any, ...], state: Sta
         return all(map(same, _without_gradients(chain, other, extra), expected))
 
 
-def _without_gradients(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
+def _without_gradients(chain: Chain, value: Any, extra: tuple[Any, ...]) -> list[torch.Tensor]:
     """The network's output as its layers make it where gradients are off."""
     extra = chain.with_side(value, extra)
     with torch.no_grad():
@@ -462,7 +469,7 @@ def _without_gradients(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List
     return tensors(value)
 
 
-def _run_layers(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
+def _run_layers(chain: Chain, value: Any, extra: tuple[Any, ...]) -> list[torch.Tensor]:
     """Runs the layers one after the other; merges where a cut does not hold; returns the network's output.
 
     The starts of the last two layers are kept, so that most merges go back by one layer only.
@@ -470,7 +477,7 @@ def _run_layers(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.
     layers, k = chain.layers, 0
     beginning = (value, tuple(t.requires_grad for t in tensors(value)), State(chain.model))
     starts = {0: beginning}
-    output: List[torch.Tensor] = []
+    output: list[torch.Tensor] = []
     while k < len(layers):
         value, needs, state = starts[k]
         reason, made = _probe(layers[k], value, needs, extra, state)
@@ -489,18 +496,18 @@ def _run_layers(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.
     return output
 
 
-def _merge(layers: List[Layer], k: int, has_loss: bool, reason: str) -> int:
+def _merge(layers: list[Layer], k: int, has_loss: bool, reason: str) -> int:
     """Makes layer k one with its neighbour, for a reason, and returns which layer that is now."""
     first = max(k - 1, 0)
     if k == 0 and "in place" in reason:
         raise Refused(f"layer {layers[0].name} {reason}: make its first operation not in place")
     if len(layers) == 1 or (has_loss and first + 1 == len(layers) - 1):
         raise Refused(f"layer {layers[k].name} {reason}: the last layer must make a tensor of its own")
-    layers[first : first + 2] = [Layer(layers[first].pieces + layers[first + 1].pieces)]
+    layers[first : first + 2] = [Layer(layers[first].segments + layers[first + 1].segments)]
     return first
 
 
-def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, ...], state: State) -> Tuple[str, Any]:
+def _probe(layer: Layer, value: Any, needs: tuple[bool, ...], extra: tuple[Any, ...], state: State) -> tuple[str, Any]:
     """Runs a layer without and with gradients; why it cannot stand alone, and what it makes."""
     given = tensors(value)
     versions, others = [t._version for t in given], [(t, t._version) for t in tensors(extra)]
@@ -544,7 +551,7 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
         layer.with_gradients = True
         state.restore()
         with torch.no_grad(), autocast(modes_now):
-            made = layer.light(value, needs, extra)
+            made = layer.forward_no_grad(value, needs, extra)
         if not all(map(same, outputs, tensors(made))):
             layer.attributes = changed or ["something unseen"]
     known = {id(t) for t in (*layer.parameters(), *tensors(leaf), *tensors(extra))}
@@ -561,13 +568,13 @@ def _renormalized(layer: Layer, p: nn.Parameter) -> bool:
     return any(getattr(m, "max_norm", None) is not None and p is m._parameters.get("weight") for m in layer.modules())
 
 
-def _need_unspoiled(layer: Layer, leaf: Any, extra: Tuple[Any, ...], modes_now: Modes) -> List[torch.Tensor]:
+def _need_unspoiled(layer: Layer, leaf: Any, extra: tuple[Any, ...], modes_now: Modes) -> list[torch.Tensor]:
     """A layer's outputs, with gradients; Refused where its backward needs a tensor that was changed in place since.
 
     Hooks that keep what is saved hide that from autograd.
     """
-    saved: List[Tuple[torch.Tensor, int]] = []
-    spoiled: List[int] = []
+    saved: list[tuple[torch.Tensor, int]] = []
+    spoiled: list[int] = []
 
     def note(t: torch.Tensor) -> int:
         saved.append((t, t._version))
@@ -599,7 +606,7 @@ def _need_seen(what: str, value: Any) -> None:
             raise Refused(f"{what} a tensor that is {leaf.layout}: only dense tensors can be dropped and computed again")
 
 
-def _leaves(outputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+def _leaves(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves to which a backward from outputs would accumulate gradients."""
     found, seen, stack = [], set(), [t.grad_fn for t in outputs if t.grad_fn is not None]
     while stack:

@@ -7,7 +7,8 @@ are first used and kept for all later steps.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, List, Optional, Tuple
+from collections.abc import Hashable
+from typing import Any
 
 import torch
 
@@ -20,16 +21,16 @@ class Link:
 
     def __init__(self, device: torch.device):
         self.device = device
-        self.host: Dict[Hashable, torch.Tensor] = {}
+        self.host: dict[Hashable, torch.Tensor] = {}
         cuda = device.type == "cuda"
-        self.out: Optional[torch.cuda.Stream] = torch.cuda.Stream(device) if cuda else None
-        self.back: Optional[torch.cuda.Stream] = torch.cuda.Stream(device) if cuda else None
+        self.out: torch.cuda.Stream | None = torch.cuda.Stream(device) if cuda else None
+        self.back: torch.cuda.Stream | None = torch.cuda.Stream(device) if cuda else None
 
     def bytes(self) -> int:
         """What the host's buffers take."""
         return sum(b.numel() for b in self.host.values())
 
-    def send(self, name: Hashable, bases: List[Base]) -> Any:
+    def send(self, name: Hashable, bases: list[Base]) -> Any:
         """Begins to copy bases to the host, after everything that was computed so far."""
         if self.out is None:
             for k, base in enumerate(bases):
@@ -41,7 +42,7 @@ class Link:
                 self._buffer(name, k, base).copy_(raw(base.there()), non_blocking=True)
             return self.out.record_event()
 
-    def fetch(self, name: Hashable, bases: List[Base], sent: Any) -> Any:
+    def fetch(self, name: Hashable, bases: list[Base], sent: Any) -> Any:
         """Begins to copy bases back, once they have been sent.
 
         The memory is taken from the stream that computes, and nothing computed so far still uses it.
@@ -64,7 +65,7 @@ class Link:
         """Begins to copy the storage behind t to the host."""
         return self.send(name, [Base(t)])
 
-    def fetch_storage(self, name: Hashable, size: int, sent: Any) -> Tuple[torch.Tensor, Any]:
+    def fetch_storage(self, name: Hashable, size: int, sent: Any) -> tuple[torch.Tensor, Any]:
         """Begins to copy a storage of so many bytes back; the bytes, and what to wait for."""
         base = Base(torch.empty(0, dtype=torch.uint8, device=self.device))
         base.bytes = size

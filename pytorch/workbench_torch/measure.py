@@ -7,7 +7,7 @@ Nodes that are called alike are measured once.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -28,7 +28,7 @@ def measure(graph: Graph, *, repeats: int = 5, budget: float = 0.5) -> str:
     repeats: runs of a node for its time, fewer where they take more than budget seconds.
     """
     meter, generators = memory.meter(graph.device), Generators()
-    known: Dict[Any, Tuple[float, float, int]] = {}
+    known: dict[Any, tuple[float, float, int]] = {}
     for n in graph.nodes:
         signature = repr([(c.function, _shapes(graph, n, (c.args, c.kwargs)), _shapes(graph, n, c.results)) for c in n.calls])
         if signature not in known:
@@ -40,7 +40,7 @@ def measure(graph: Graph, *, repeats: int = 5, budget: float = 0.5) -> str:
 
 def _shapes(graph: Graph, node: Node, value: Any) -> Any:
     """A value with the sizes of storages in the places of their numbers, so that equal nodes look equal."""
-    numbers: Dict[int, int] = {}
+    numbers: dict[int, int] = {}
 
     def shape(a: Any) -> Any:
         if not isinstance(a, Ref):
@@ -51,11 +51,11 @@ def _shapes(graph: Graph, node: Node, value: Any) -> Any:
     return pytree.tree_map(shape, value)
 
 
-def _alone(graph: Graph, node: Node, meter: Any, repeats: int, budget: float) -> Tuple[float, float, int]:
+def _alone(graph: Graph, node: Node, meter: Any, repeats: int, budget: float) -> tuple[float, float, int]:
     """Seconds, spread and workspace of a node, run on tensors that are made up."""
     inputs = {s: _made_up(graph, node, s) for s in {*node.reads(), *node.mutates}}
 
-    def run() -> List[torch.Tensor]:
+    def run() -> list[torch.Tensor]:
         have = dict(inputs)
         for c in node.calls:
             perform(c, have)
@@ -103,7 +103,7 @@ def need_form(t: torch.Tensor, r: Ref, operation: str) -> None:
         )
 
 
-def perform(call: Call, have: Dict[int, torch.Tensor]) -> None:
+def perform(call: Call, have: dict[int, torch.Tensor]) -> None:
     """Runs a call on the storages that are there, and adds what it makes."""
     args, kwargs = pytree.tree_map(lambda a: view(have[a.storage], a) if isinstance(a, Ref) else a, (call.args, call.kwargs))
     made = pytree.tree_flatten(call.function(*args, **kwargs))[0]

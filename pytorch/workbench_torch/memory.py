@@ -13,8 +13,9 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Iterable, Optional
+from typing import Any
 
 import torch
 
@@ -22,15 +23,8 @@ from .errors import Refused
 
 
 def storage(t: Any) -> Any:
-    """The untyped storage of a tensor, under the name that this torch has for it.
-
-    Of torch before 2.0 the private one: the public one goes through a typed storage, five times as slow,
-    and this is called for every tensor that a step saves.
-    """
-    return t.untyped_storage() if HAS_UNTYPED else t._storage()
-
-
-HAS_UNTYPED = hasattr(torch.Tensor, "untyped_storage")
+    """Returns the untyped storage of a tensor."""
+    return t.untyped_storage()
 
 
 def key(t: torch.Tensor) -> int:
@@ -55,12 +49,15 @@ class Meter:
     name: str
 
     def current(self) -> int:
+        """Returns the bytes allocated now."""
         raise NotImplementedError
 
     def peak(self) -> int:
+        """Returns the most bytes allocated at once since the last reset."""
         raise NotImplementedError
 
     def reset(self) -> None:
+        """Begins a new peak."""
         raise NotImplementedError
 
 
@@ -73,14 +70,17 @@ class CudaMeter(Meter):
         self.device = device
 
     def current(self) -> int:
+        """As that of Meter."""
         torch.cuda.synchronize(self.device)
         return torch.cuda.memory_allocated(self.device)
 
     def peak(self) -> int:
+        """As that of Meter."""
         torch.cuda.synchronize(self.device)
         return torch.cuda.max_memory_allocated(self.device)
 
     def reset(self) -> None:
+        """As that of Meter."""
         torch.cuda.synchronize(self.device)
         torch.cuda.reset_peak_memory_stats(self.device)
 
@@ -96,18 +96,21 @@ class CounterMeter(Meter):
             getattr(library, f).restype = ctypes.c_size_t
 
     def current(self) -> int:
+        """As that of Meter."""
         return self.library.workbench_current()
 
     def peak(self) -> int:
+        """As that of Meter."""
         if self.library.workbench_lost():
             raise Refused("the counter of allocations is full: more than half a million blocks are alive")
         return self.library.workbench_peak()
 
     def reset(self) -> None:
+        """As that of Meter."""
         self.library.workbench_reset()
 
 
-def meter(device: torch.device) -> Optional[Meter]:
+def meter(device: torch.device) -> Meter | None:
     """The meter of a device; None for a CPU without the preloaded counter."""
     if device.type == "cuda":
         return CudaMeter(device)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,12 +22,13 @@ class ParameterStep:
     It is the optimizer's own code, with its hyperparameters of the time, so that a schedule of them is followed.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, group: Dict[str, Any], states: Dict[str, Any]):
+    def __init__(self, optimizer: torch.optim.Optimizer, group: dict[str, Any], states: dict[str, Any]):
         self.optimizer, self.group = copy.copy(optimizer), group
         self.names = [k for k, v in states.items() if isinstance(v, torch.Tensor)]
         self.others = {k: v for k, v in states.items() if k not in self.names}
 
     def __call__(self, parameter: torch.Tensor, gradient: torch.Tensor, *states: torch.Tensor) -> None:
+        """Steps one parameter with its gradient and states."""
         self.optimizer.param_groups = [{**self.group, "params": [parameter]}]
         self.optimizer.state = defaultdict(dict, {parameter: {**self.others, **dict(zip(self.names, states))}})
         parameter.grad = gradient
@@ -46,7 +48,7 @@ class Update:
     States that are not there yet are made, full of zeros: that is the same first step.
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, parameters: Sequence[Tuple[str, nn.Parameter]]):
+    def __init__(self, optimizer: torch.optim.Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]):
         name = type(optimizer).__name__
         if type(optimizer) not in OPTIMIZERS:
             raise Refused(
@@ -57,7 +59,7 @@ class Update:
         if any(getattr(optimizer, h, None) for h in hooks):
             raise Refused(f"{name} has hooks on its step, which belong to no parameter: take them off, or trace without an optimizer")
         names = {id(p): n for n, p in parameters}
-        self.steps: Dict[str, Tuple[ParameterStep, Dict[str, torch.Tensor]]] = {}
+        self.steps: dict[str, tuple[ParameterStep, dict[str, torch.Tensor]]] = {}
         for group in optimizer.param_groups:
             if any(id(p) not in names for p in group["params"]):
                 raise Refused(f"{name} updates a parameter that is none of the network")
@@ -68,7 +70,7 @@ class Update:
                     self.steps[names[id(p)]] = ParameterStep(optimizer, group, states), tensors
 
     @staticmethod
-    def _states(optimizer: torch.optim.Optimizer, group: Dict[str, Any], p: nn.Parameter) -> Dict[str, Any]:
+    def _states(optimizer: torch.optim.Optimizer, group: dict[str, Any], p: nn.Parameter) -> dict[str, Any]:
         """The states of a parameter; what is missing is what a step without a gradient makes, set to 0."""
         there = optimizer.state.get(p)
         if not there or any(v is None for v in there.values()) and group.get("momentum"):
@@ -87,13 +89,13 @@ class Update:
 
     def run(
         self,
-        parameters: Dict[str, torch.Tensor],
-        gradients: Dict[str, Optional[torch.Tensor]],
+        parameters: dict[str, torch.Tensor],
+        gradients: dict[str, torch.Tensor | None],
         put: Callable[[torch.Tensor], torch.Tensor],
-        note: Callable[[ParameterStep, List[torch.Tensor], List[torch.Tensor]], None],
-    ) -> Dict[str, Tuple[torch.Tensor, torch.Tensor]]:
+        note: Callable[[ParameterStep, list[torch.Tensor], list[torch.Tensor]], None],
+    ) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
         """Notes the step of each parameter with what it takes and what it changes; the stand-ins of states and the states, by name."""
-        kept: Dict[str, Tuple[torch.Tensor, torch.Tensor]] = {}
+        kept: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
         for name, (step, states) in self.steps.items():
             gradient = gradients.get(name)
             stand_ins = [put(v) for v in states.values()]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -27,10 +29,11 @@ from .state import State, autocast, autocast_as_now, tensors
 class Timing:
     """Seconds of repeated runs."""
 
-    runs: List[float]
+    runs: list[float]
 
     @property
     def median(self) -> float:
+        """The median of the runs."""
         return statistics.median(self.runs)
 
     @property
@@ -45,13 +48,13 @@ class Timing:
 def clock(device: torch.device, run: Callable[[], Any], repeats: int, budget: float) -> Timing:
     """Times of run after one run for warming up; fewer than repeats where they would take more than budget seconds."""
     run()
-    times: List[float] = []
+    times: list[float] = []
     while len(times) < repeats and (not times or sum(times) < budget):
         times.append(once(device, run)[0])
     return Timing(times)
 
 
-def once(device: torch.device, run: Callable[[], Any]) -> Tuple[float, Any]:
+def once(device: torch.device, run: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds of one run, and what it returns; of one thread its processor time, which other work on the machine does not lengthen."""
     if device.type == "cuda":
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -69,13 +72,13 @@ def once(device: torch.device, run: Callable[[], Any]) -> Tuple[float, Any]:
 def profile(
     model: Model,
     inputs: Any,
-    loss: Optional[Callable[..., Any]] = None,
+    loss: Callable[..., Any] | None = None,
     targets: Sequence[Any] = (),
     *,
     name: str = "",
     repeats: int = 9,
     budget: float = 10.0,
-) -> Tuple[Dict[str, Any], Chain]:
+) -> tuple[dict[str, Any], Chain]:
     """Profiles a network as a chain: the JSON of workbench.chain/v1, and the chain itself.
 
     inputs, loss, targets: as for :func:`~workbench_torch.cut.cut`.
@@ -113,12 +116,12 @@ def _own_gradients(model: nn.Module) -> Iterator[None]:
 class _Profile:
     """The measurements of one chain."""
 
-    def __init__(self, chain: Chain, device: torch.device, first: Any, extra: Tuple[Any, ...], repeats: int, budget: float):
+    def __init__(self, chain: Chain, device: torch.device, first: Any, extra: tuple[Any, ...], repeats: int, budget: float):
         self.chain, self.device = chain, device
         self.repeats, self.budget = repeats, budget
         self.meter = memory.meter(device)
         self.modes = autocast_as_now()
-        self.values: List[Any] = [first]  # a_0..a_N; on the host where the device is another
+        self.values: list[Any] = [first]  # a_0..a_N; on the host where the device is another
         there = {memory.key(t) for t in (*chain.model.parameters(), *chain.model.buffers(), *tensors((first, extra)))}
         self.side_peak, self.extra = self._above(lambda: chain.with_side(first, extra))
         side = tensors(self.extra[len(extra) :])
@@ -126,16 +129,16 @@ class _Profile:
         self.resident = {*there, *map(memory.key, side)} - {memory.key(t) for t in tensors(first)}
         self.input_gradient = 0
 
-    def forwards(self) -> List[Dict[str, Any]]:
+    def forwards(self) -> list[dict[str, Any]]:
         """Runs all forwards without gradients; what is known of the layers after that."""
-        layers: List[Dict[str, Any]] = []
+        layers: list[dict[str, Any]] = []
         for number, layer in enumerate(self.chain.layers):
             value, needs = self._there(self.values[-1]), self._needs(number)
             state = State(self.chain.model)
 
-            def run() -> Any:
+            def run(layer: Layer = layer, value: Any = value, needs: tuple[bool, ...] = needs) -> Any:
                 with torch.no_grad(), autocast(self.modes):
-                    return layer.light(value, needs, self.extra)
+                    return layer.forward_no_grad(value, needs, self.extra)
 
             timing = clock(self.device, run, self.repeats, self.budget)
             state.restore()
@@ -145,9 +148,9 @@ class _Profile:
             self.values.append(pytree.tree_map(self._host, made))
         return layers
 
-    def backwards(self, layers: List[Dict[str, Any]]) -> None:
+    def backwards(self, layers: list[dict[str, Any]]) -> None:
         """Runs each layer with gradients, and its backward, from the last one down."""
-        delta: List[Optional[torch.Tensor]] = []
+        delta: list[torch.Tensor | None] = []
         for number in range(len(layers), 0, -1):
             m, layer = layers[number - 1], layers[number - 1]["layer"]
             value = self._there(self.values[number - 1])
@@ -159,11 +162,11 @@ class _Profile:
             delta = self._layer(m, layer, value, self._needs(number - 1), delta)
         self.input_gradient = memory.sizes(t for t in delta if t is not None)
 
-    def _needs(self, layer: int) -> Tuple[bool, ...]:
+    def _needs(self, layer: int) -> tuple[bool, ...]:
         """Which tensors of a_ℓ need gradients."""
         return self.chain.layers[layer - 1].needs_grad if layer else self.chain.needs()
 
-    def _layer(self, m: Dict[str, Any], layer: Layer, value: Any, needs: Tuple[bool, ...], delta: List[Optional[torch.Tensor]]) -> Any:
+    def _layer(self, m: dict[str, Any], layer: Layer, value: Any, needs: tuple[bool, ...], delta: list[torch.Tensor | None]) -> Any:
         state = State(self.chain.model)
         inputs = tensors(value)
 
@@ -175,7 +178,7 @@ class _Profile:
         for k in range(self.repeats + 1):  # the first warms up
             state.restore()
             seconds, made = once(self.device, forward)
-            later, _ = once(self.device, lambda: backward(made, inputs, [*delta]))
+            later, _ = once(self.device, partial(backward, made, inputs, [*delta]))
             if k:
                 forward_times.append(seconds)
                 backward_times.append(later)
@@ -192,7 +195,7 @@ class _Profile:
         state.restore()
         return list(gradients) or [None] * sum(needs)
 
-    def _above(self, run: Callable[[], Any]) -> Tuple[int, Any]:
+    def _above(self, run: Callable[[], Any]) -> tuple[int, Any]:
         """Bytes of the peak of a run above what was there before it, and what it returns."""
         if self.meter is None:
             return 0, run()
@@ -208,7 +211,7 @@ class _Profile:
         return pytree.tree_map(lambda t: t.to(self.device) if isinstance(t, torch.Tensor) else t, value)
 
 
-def _document(chain: Chain, made: _Profile, layers: List[Dict[str, Any]], name: str) -> Dict[str, Any]:
+def _document(chain: Chain, made: _Profile, layers: list[dict[str, Any]], name: str) -> dict[str, Any]:
     value = made.values[0]
     first = tensors(value)
     counted = made.meter is not None
@@ -240,7 +243,7 @@ def _document(chain: Chain, made: _Profile, layers: List[Dict[str, Any]], name: 
     }
 
 
-def _layer_entry(m: Dict[str, Any], counted: bool, scalars: int) -> Dict[str, Any]:
+def _layer_entry(m: dict[str, Any], counted: bool, scalars: int) -> dict[str, Any]:
     layer: Layer = m["layer"]
     # What the problem's model counts at B beside a_{ℓ-1}, ā_ℓ and δ_ℓ, which were there before: δ_{ℓ-1}.
     above = m["backward_above"] - m["made"] + scalars
@@ -273,7 +276,8 @@ def shared_gradients(chain: Chain) -> int:
     return memory.sizes(p for k, p in every.items() if sum(k in of for of in layers) > 1)
 
 
-def describe_device(device: torch.device) -> Dict[str, Any]:
+def describe_device(device: torch.device) -> dict[str, Any]:
+    """Returns the fields of an instance that describe the device."""
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return {"device": properties.name, "device_memory": properties.total_memory}

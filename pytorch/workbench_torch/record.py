@@ -14,8 +14,9 @@ two layers without a stop, the second goes on in the graph of the first.
 from __future__ import annotations
 
 import weakref
-from contextlib import nullcontext
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 
@@ -23,7 +24,7 @@ from . import memory
 from .errors import Refused
 from .state import flatten, unflatten
 
-NOTHING: ContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
+NOTHING: AbstractContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
 
 
 class Gate:
@@ -31,7 +32,7 @@ class Gate:
 
     def __init__(self) -> None:
         self.inputs: Sequence[torch.Tensor] = ()
-        self.gradients: Sequence[Optional[torch.Tensor]] = ()  # δ_ℓ, then δ_{ℓ-1}
+        self.gradients: Sequence[torch.Tensor | None] = ()  # δ_ℓ, then δ_{ℓ-1}
 
 
 class Entry(torch.autograd.Function):
@@ -39,12 +40,14 @@ class Entry(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gate: Gate, anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
+        """Returns the inputs, detached."""
         ctx.gate = gate
         ctx.set_materialize_grads(False)
         return tuple(x.detach() for x in inputs)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Optional[torch.Tensor]) -> Any:
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
+        """Hands the gradients of the inputs to the gate."""
         ctx.gate.gradients = gradients
         return (None, None, *(None for _ in gradients))
 
@@ -54,11 +57,13 @@ class Exit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gate: Gate, *outputs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """Returns the scalar."""
         ctx.gate = gate
         return torch.zeros((), device=outputs[0].device)
 
     @staticmethod
     def backward(ctx: Any, one: torch.Tensor) -> Any:  # type: ignore[override]
+        """Returns δ, taken from the gate."""
         gradients, ctx.gate.gradients = ctx.gate.gradients, ()
         return (None, *gradients)
 
@@ -69,7 +74,7 @@ class Base:
     __slots__ = ("tensor", "bytes")
 
     def __init__(self, tensor: torch.Tensor):
-        self.tensor: Optional[torch.Tensor] = tensor
+        self.tensor: torch.Tensor | None = tensor
         self.bytes = memory.storage(tensor).nbytes()
 
     def there(self) -> torch.Tensor:
@@ -89,6 +94,7 @@ class View:
         self.sizes, self.strides, self.offset = t.shape, t.stride(), t.storage_offset()
 
     def tensor(self) -> torch.Tensor:
+        """Returns the tensor."""
         t = self.base.there()
         if t.dtype == self.dtype and t.shape == self.sizes and t.stride() == self.strides and t.storage_offset() == self.offset:
             return t.detach()
@@ -103,11 +109,12 @@ class InputView:
 
     __slots__ = ("index", "of", "sizes", "strides", "offset", "dtype")
 
-    def __init__(self, index: int, start: int, of: Tuple[torch.Size, Tuple[int, ...], torch.dtype], t: torch.Tensor):
+    def __init__(self, index: int, start: int, of: tuple[torch.Size, tuple[int, ...], torch.dtype], t: torch.Tensor):
         self.index, self.of, self.dtype = index, of, t.dtype
         self.sizes, self.strides, self.offset = t.shape, t.stride(), t.storage_offset() - start
 
     def tensor(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Returns the tensor, in the inputs as they are now."""
         x = inputs[self.index]
         if (x.shape, x.stride(), x.dtype) != self.of:
             raise Refused(f"an activation was {tuple(self.of[0])} with strides {self.of[1]}, and is {tuple(x.shape)} with {x.stride()} now")
@@ -124,14 +131,15 @@ class Record:
 
     def __init__(self, outputs: Sequence[Any] = ()) -> None:
         self.gate = Gate()
-        self.bases: List[Base] = []  # of what can be moved
+        self.bases: list[Base] = []  # of what can be moved
         self.outputs = list(outputs)  # Views where they can be moved, else tensors without a graph
-        self.root: Optional[torch.Tensor] = None
-        self.live: Optional[torch.Tensor] = None  # the output in the graph, if that goes on
+        self.root: torch.Tensor | None = None
+        self.live: torch.Tensor | None = None  # the output in the graph, if that goes on
         self.begins = 0  # the layer with which the graph begins
-        self._known: Dict[int, Base] = {}
+        self._known: dict[int, Base] = {}
 
     def hold(self, t: torch.Tensor) -> View:
+        """Returns a view of t in a base of this record."""
         key = memory.key(t)
         base = self._known.get(key)
         if base is None:
@@ -139,7 +147,7 @@ class Record:
             self.bases.append(base)
         return View(base, t)
 
-    def movable(self) -> "Record":
+    def movable(self) -> Record:
         """The same, its outputs in bases; ends the forward: from here on nothing is added."""
         self.outputs = [self.hold(t) if isinstance(t, torch.Tensor) else t for t in self.outputs]
         self._known = {}
@@ -149,7 +157,7 @@ class Record:
         """Whether all of it is on the device."""
         return all(b.tensor is not None for b in self.bases)
 
-    def values(self) -> List[Any]:
+    def values(self) -> list[Any]:
         """The outputs."""
         return [v.tensor() if isinstance(v, View) else v for v in self.outputs]
 
@@ -157,14 +165,14 @@ class Record:
         """What the device keeps for it: storages, the scalar at its end and the one at its beginning."""
         return sum(b.bytes for b in self.bases) + (2 * memory.size(self.root) if self.root is not None else 0)
 
-    def saving(self, inputs: Sequence[torch.Tensor], resident: Optional[Set[int]]) -> ContextManager[None]:
+    def saving(self, inputs: Sequence[torch.Tensor], resident: set[int] | None) -> AbstractContextManager[None]:
         """Hooks under which a forward saves without its inputs.
 
         resident: keys of storages that stay anyway; the others go into bases. None: they stay in the graph.
         The hooks refer to the record weakly: autograd keeps them as long as the graph, which the record holds, and a
         cycle through C++ is never collected. A record that is dropped before its backward must free what it saved.
         """
-        places = {memory.key(x): (k, x.storage_offset(), (x.shape, x.stride(), x.dtype)) for k, x in enumerate(inputs)}
+        places = {memory.key(x): (k, int(x.storage_offset()), (x.shape, x.stride(), x.dtype)) for k, x in enumerate(inputs)}
         gate, this = self.gate, weakref.ref(self)
 
         def pack(t: torch.Tensor) -> Any:
@@ -187,7 +195,7 @@ class Record:
 
         return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
-    def enter(self, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> List[torch.Tensor]:
+    def enter(self, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> list[torch.Tensor]:
         """The inputs as the graph knows them."""
         if not any(needs):
             return [x.detach() for x in inputs]
@@ -211,12 +219,12 @@ def record(
     layer: Any,
     value: Any,
     needs: Sequence[bool],
-    extra: Tuple[Any, ...],
-    resident: Optional[Set[int]],
+    extra: tuple[Any, ...],
+    resident: set[int] | None,
     *,
     stays: bool = False,
     goes_on: bool = False,
-) -> Tuple[Record, Any]:
+) -> tuple[Record, Any]:
     """Runs a layer with gradients, F_all; returns its record and the structure of its output.
 
     value: the layer's input; its tensors need gradients where needs says so.
@@ -233,7 +241,7 @@ def record(
     return made if resident is None else made.movable(), out_spec
 
 
-def follow(before: Record, passed: Callable[[], None], layer: Any, extra: Tuple[Any, ...], goes_on: bool) -> Tuple[Record, Any]:
+def follow(before: Record, passed: Callable[[], None], layer: Any, extra: tuple[Any, ...], goes_on: bool) -> tuple[Record, Any]:
     """As record, in the graph of the layer before.
 
     passed: called by the backward when it is through with this layer and begins with the one before.
@@ -248,7 +256,7 @@ def follow(before: Record, passed: Callable[[], None], layer: Any, extra: Tuple[
     return made, spec
 
 
-def backward(made: Record, inputs: Sequence[torch.Tensor], delta: List[Optional[torch.Tensor]]) -> Sequence[Optional[torch.Tensor]]:
+def backward(made: Record, inputs: Sequence[torch.Tensor], delta: list[torch.Tensor | None]) -> Sequence[torch.Tensor | None]:
     """B of a layer, and of those before it in its graph: from δ_ℓ, one per output that needs a gradient, to the δ of the graph's input.
 
     Uses up the record, and empties δ_ℓ, so that the first of several layers frees it before the others begin.

@@ -9,8 +9,9 @@ buffers of their first run, and change nothing.
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -19,17 +20,17 @@ from . import memory
 from .arena import Arena
 from .cut import Chain, Model, cut
 from .errors import Refused
-from .first import First
 from .link import Link
 from .plan import FORWARDS, Graphs, Op, Plan, events, graphs, read_plan
 from .record import NOTHING, Record, backward, follow, record
+from .rerun import RerunGuard
 from .state import autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
 
 will_execute: Any = getattr(torch._C, "_will_engine_execute_node")  # noqa: B009 # mypy does not know it
 PROBLEMS = ("remat", "activation-offload", "remat-offload")
 
 
-def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> "Planned":
+def apply(model: Model, plan: Any, inputs: Any = None, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = ()) -> Planned:
     """A module with the forward of model whose training steps follow a plan.
 
     model: a network, or a :class:`~workbench_torch.cut.Chain` that was cut before.
@@ -51,7 +52,7 @@ def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[.
 class Planned(nn.Module):
     """A network whose training steps follow a plan."""
 
-    def __init__(self, chain: Chain, plan: Plan, arena: Optional[Arena] = None):
+    def __init__(self, chain: Chain, plan: Plan, arena: Arena | None = None):
         super().__init__()
         if arena is not None and (plan.problem != "remat" or chain.example[0][2].type != "cpu"):
             raise Refused(f"an arena is for plans of remat on a CPU; this one is of {plan.problem}, on {chain.example[0][2].type}")
@@ -63,9 +64,9 @@ class Planned(nn.Module):
         self.again = {layer for layer, times in runs.items() if times > 1}
         self.events = events(plan)
         of_last = [(k, e.op.op) for k, e in enumerate(self.events) if e.what == "run" and e.op.layer == self.layers_planned]
-        self.called = next(k for k, op in of_last if op in FORWARDS)  # where the last layer first runs
-        self.turn = next(k for k, op in of_last if op == "B")  # and the backwards begin
-        self.link: Optional[Link] = None
+        self.last_forward = next(k for k, op in of_last if op in FORWARDS)  # where the last layer first runs
+        self.first_backward = next(k for k, op in of_last if op == "B")  # and the backwards begin
+        self.link: Link | None = None
         last = chain.layers[-1].modules()
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
@@ -74,23 +75,23 @@ class Planned(nn.Module):
                 "a parameter that several layers share has a hook on its gradient, which would see its parts one by one: "
                 "take it off"
             )
-        self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
-        self.kept_beside = list({(id(m), name): (m, name) for layer in chain.layers for m, name in layer.graphs}.values())
+        self.shared_sums: dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
+        self.tensor_attributes = list({(id(m), name): (m, name) for layer in chain.layers for m, name in layer.graphs}.values())
         self.moves = arena is not None or any(o.op == "O" for o in plan.ops)  # what is kept has to be taken hold of
         pairs = {k for k in range(2, len(chain.layers) + 1) if chain.layers[k - 2].gives_one and not {k - 1, k} & set(self.uses)}
         self.graphs = Graphs() if self.moves else graphs(self.events, pairs)
-        self.firsts: Optional[Dict[int, First]] = self.make_firsts()
-        self.unfinished: Callable[[], Optional[Step]] = lambda: None
+        self.guards: dict[int, RerunGuard] | None = self.make_guards()
+        self.unfinished: Callable[[], Step | None] = lambda: None
 
     def forward(self, *inputs: Any) -> Any:
         """As the network's; with the loss as last layer, the inputs are followed by the targets."""
         if torch.is_grad_enabled() and self.training:
-            return self.give(list(inputs))
+            return self.run_step(list(inputs))
         if not self.chain.has_loss:
             return self.chain.whole(*inputs)
         return self.chain.layers[-1](self.chain.whole(*inputs[: len(inputs) - self.chain.targets]), inputs[1:])
 
-    def give(self, inputs: List[Any]) -> Any:
+    def run_step(self, inputs: list[Any]) -> Any:
         """As a call, but empties the list of inputs: the plan may drop the first, or send it to the host."""
         self.chain.check(inputs[0], inputs[1:])
         if self.moves and self.unfinished() is not None:
@@ -104,23 +105,24 @@ class Planned(nn.Module):
         step.sink = cast(Any, anchor.view_as(anchor).grad_fn).next_functions[0][0]
         made = Run.apply(step, anchor, *step.differentiable())
         step.differentiable_inputs = ()
-        for m, name in self.kept_beside:
+        for m, name in self.tensor_attributes:
             t = vars(m).get(name)
             if isinstance(t, torch.Tensor):
-                vars(m)[name] = Beside.apply(t.detach(), anchor, f"{type(m).__name__}.{name}")
+                vars(m)[name] = DetachedAttribute.apply(t.detach(), anchor, f"{type(m).__name__}.{name}")
         flat, spec = step.result
         out = iter(made)
         step.result = ([], spec)
         return unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
 
-    def lend_firsts(self) -> Dict[int, First]:
+    def lend_guards(self) -> dict[int, RerunGuard]:
         """What a step needs to know of first runs; one that begins before another has ended needs its own."""
-        lent, self.firsts = self.firsts, None
-        return self.make_firsts() if lent is None else lent
+        lent, self.guards = self.guards, None
+        return self.make_guards() if lent is None else lent
 
-    def make_firsts(self) -> Dict[int, First]:
+    def make_guards(self) -> dict[int, RerunGuard]:
+        """Returns a guard for each layer that runs more than once."""
         layers = enumerate(self.chain.layers, 1)
-        return {k: First(self.chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
+        return {k: RerunGuard(self.chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
 
     def get_link(self) -> Link:
         """The link to the host of the device on which the chain's input lies."""
@@ -133,7 +135,8 @@ class Run(torch.autograd.Function):
     """The two halves of a step, as autograd sees them."""
 
     @staticmethod
-    def forward(ctx: Any, step: "Step", anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, step: Step, anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
+        """Runs the plan up to the first backward."""
         ctx.step, ctx.sink = step, step.sink
         ctx.set_materialize_grads(False)
         made, differ = step.first_half()
@@ -142,7 +145,8 @@ class Run(torch.autograd.Function):
         return tuple(made)
 
     @staticmethod
-    def backward(ctx: Any, *delta: Optional[torch.Tensor]) -> Any:
+    def backward(ctx: Any, *delta: torch.Tensor | None) -> Any:
+        """Runs the rest of the plan and returns the gradients of the inputs."""
         step = ctx.step
         if step is None:
             raise Refused("a planned step was asked for its backward twice: what it needs is gone after the first")
@@ -162,16 +166,18 @@ class Run(torch.autograd.Function):
         return (None, None, *step.second_half(wanted))
 
 
-class Beside(torch.autograd.Function):
+class DetachedAttribute(torch.autograd.Function):
     """A tensor that a module keeps in an attribute, for who reads it after the forward: of what made it the graph is not his."""
 
     @staticmethod
     def forward(ctx: Any, value: torch.Tensor, anchor: torch.Tensor, name: str) -> torch.Tensor:  # type: ignore[override]
+        """Returns the value, detached."""
         ctx.name = name
         return value.view_as(value)
 
     @staticmethod
     def backward(ctx: Any, *delta: torch.Tensor) -> Any:
+        """Raises Refused: the gradient would be lost."""
         raise Refused(
             f"{ctx.name} is part of the loss, but no output of the network: return it, so that its gradient goes back "
             "through the plan"
@@ -181,19 +187,19 @@ class Beside(torch.autograd.Function):
 class Step:
     """One training step: what is stored, and how far the plan is."""
 
-    def __init__(self, planned: Planned, inputs: List[Any]):
+    def __init__(self, planned: Planned, inputs: list[Any]):
         self.planned, self.chain = planned, planned.chain
         self.layers = planned.chain.layers
         n = planned.layers_planned
-        self.a: List[Optional[Record]] = [None] * (n + 1)
-        self.abar: List[Optional[Record]] = [None] * (n + 1)
-        self.delta: List[Optional[List[Optional[torch.Tensor]]]] = [None] * (n + 1)
-        self.specs: List[Any] = [None] * (n + 1)
-        self.sent: Dict[Tuple[str, int], Any] = {}
-        self.leaving: Dict[Tuple[str, int], bool] = {}  # what is being sent, and whether it has arrived
-        self.arriving: Dict[Tuple[str, int], Any] = {}
-        self.apart: Set[int] = set()
-        self.forwarded: Set[int] = set()
+        self.a: list[Record | None] = [None] * (n + 1)
+        self.abar: list[Record | None] = [None] * (n + 1)
+        self.delta: list[list[torch.Tensor | None] | None] = [None] * (n + 1)
+        self.specs: list[Any] = [None] * (n + 1)
+        self.sent: dict[tuple[str, int], Any] = {}
+        self.leaving: dict[tuple[str, int], bool] = {}  # what is being sent, and whether it has arrived
+        self.arriving: dict[tuple[str, int], Any] = {}
+        self.apart: set[int] = set()
+        self.forwarded: set[int] = set()
         self.done = 0  # events
         self.autocast = autocast_as_now()
         value = inputs.pop(0)
@@ -202,36 +208,37 @@ class Step:
         flat, self.specs[0] = flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
         self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
-        self.firsts = planned.lend_firsts()
+        self.guards = planned.lend_guards()
         if self.planned.arena is not None:
             self.planned.arena.begin()
         self.a[0] = self._housed("a", 0, Record(_without_graph(flat)))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
-        self.result: Tuple[List[Any], Any] = ([], None)
+        self.result: tuple[list[Any], Any] = ([], None)
         self.sink: Any = None  # what a backward to all leaves comes to
-        self.resident: Optional[Set[int]] = self._resident() if planned.moves else None
+        self.resident: set[int] | None = self._resident() if planned.moves else None
 
-    def _resident(self) -> Set[int]:
+    def _resident(self) -> set[int]:
         """Keys of the storages that stay wherever the plan is."""
         found = {memory.key(t) for t in tensors(self.extra)}
         for m in self.planned.modules_once:
             found.update(memory.key(t) for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
-        found.update(memory.key(b) for first in self.firsts.values() for b in first.spare)
+        found.update(memory.key(b) for first in self.guards.values() for b in first.spare)
         return found
 
     def differentiable(self) -> Sequence[torch.Tensor]:
+        """Returns the inputs that need a gradient."""
         return self.differentiable_inputs
 
     # ---- the two halves
 
-    def first_half(self) -> Tuple[List[torch.Tensor], List[bool]]:
+    def first_half(self) -> tuple[list[torch.Tensor], list[bool]]:
         """Everything before the backward of the last layer; the network's output, and what of it has gradients."""
         self.casts = bool(self.autocast)
-        while self.done < (self.planned.turn if self.chain.has_loss else self.planned.called):
+        while self.done < (self.planned.first_backward if self.chain.has_loss else self.planned.last_forward):
             self._advance()
         layer = len(self.layers)
         output = self._output(layer)
-        while self.done < self.planned.turn:
+        while self.done < self.planned.first_backward:
             self._advance()
         if self.planned.arena is not None:  # its place there is for others after this step
             output = [t.clone() if isinstance(t, torch.Tensor) else t for t in output]
@@ -240,7 +247,7 @@ class Step:
         self.versions += [(weakref.ref(t), t._version) for t in made]
         return made, list(self.layers[layer - 1].needs_grad)
 
-    def second_half(self, delta: List[Optional[torch.Tensor]]) -> List[Optional[torch.Tensor]]:
+    def second_half(self, delta: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
         """The backwards; returns the gradients of the inputs that need them."""
         for watched, version in self.versions:
             t = watched()
@@ -254,7 +261,7 @@ class Step:
         del delta
         while self.done < len(self.planned.events):
             self._advance()
-        self.planned.firsts = self.firsts
+        self.planned.guards = self.guards
         return self.delta[0] or [None] * sum(self.needs0)
 
     def _advance(self) -> None:
@@ -284,24 +291,24 @@ class Step:
                 return kept
         raise AssertionError(f"a_{layer} is not there")
 
-    def _output(self, layer: int) -> List[Any]:
+    def _output(self, layer: int) -> list[Any]:
         """a_ℓ as tensors that may get a graph of their own."""
         return [t.detach() if isinstance(t, torch.Tensor) else t for t in self._record(layer).values()]
 
-    def _needs(self, layer: int) -> Tuple[bool, ...]:
+    def _needs(self, layer: int) -> tuple[bool, ...]:
         return self.layers[layer - 1].needs_grad if layer else self.needs0
 
     def _forward(self, op: Op, place: int) -> None:
         """F_all, F_ck or F_none. Autograd is off here, within a function of its own."""
         number = op.layer
-        layer, first = self.layers[number - 1], self.firsts.get(number)
+        layer, first = self.layers[number - 1], self.guards.get(number)
         with first.run(number in self.forwarded) if first else NOTHING, autocast(self.autocast) if self.casts else NOTHING:
             if op.op == "F_all":
                 made, spec = self._recorded(number, place)
                 self.abar[number] = self._housed("abar", number, made)
             else:
                 value = unflatten(self._record(number - 1).values(), self.specs[number - 1])
-                flat, spec = flatten(layer.light(value, self._needs(number - 1), self.extra))
+                flat, spec = flatten(layer.forward_no_grad(value, self._needs(number - 1), self.extra))
                 self.a[number] = self._housed("a", number, Record(_without_graph(flat)))
                 del flat, value
         self.specs[number] = spec
@@ -314,7 +321,7 @@ class Step:
                     del self.leaving[tensor, number - 1]
                     self._free(tensor, number - 1)
 
-    def _recorded(self, number: int, place: int) -> Tuple[Record, Any]:
+    def _recorded(self, number: int, place: int) -> tuple[Record, Any]:
         """ā_ℓ, made by the event at a place, and the structure of a_ℓ."""
         layer, before, how = self.layers[number - 1], self._record(number - 1), self.planned.graphs
         if place in how.follows:
@@ -324,7 +331,7 @@ class Step:
                 of = step()
                 if of is not None:
                     of.abar[number - 1] = None
-                    of._consume("a", number - 1)
+                    of._consume("a", number - 1)  # noqa: SLF001 # this step
 
             return follow(before, passed, layer, self.extra, place in how.goes_on)
         value = unflatten(before.values(), self.specs[number - 1])
@@ -353,7 +360,7 @@ class Step:
             self._leave(tensor, number)
         self.delta[number - 1] = self._housed_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
 
-    def _apart(self, number: int) -> ContextManager[None]:
+    def _apart(self, number: int) -> AbstractContextManager[None]:
         return self._summed(number) if number in self.planned.uses else NOTHING
 
     @contextmanager
@@ -364,15 +371,15 @@ class Step:
         round in another order. Where .grad is empty the parts go there at once.
         """
         shared = [(p, layers) for p, layers in self.planned.uses.get(number, []) if p.grad is not None or id(p) in self.apart]
-        before: Dict[int, torch.Tensor] = {}  # .grad, which is not None
+        before: dict[int, torch.Tensor] = {}  # .grad, which is not None
         for p, layers in shared:
             if number == max(layers):
                 self.apart.add(id(p))
-                aside = self.planned.aside.get(id(p))
-                self.planned.aside[id(p)] = torch.zeros_like(p) if aside is None else aside.zero_()
+                held = self.planned.shared_sums.get(id(p))
+                self.planned.shared_sums[id(p)] = torch.zeros_like(p) if held is None else held.zero_()
             if id(p) in self.apart:
                 before[id(p)] = cast(torch.Tensor, p.grad)
-                p.grad = self.planned.aside[id(p)]
+                p.grad = self.planned.shared_sums[id(p)]
         try:
             yield
         finally:
@@ -382,11 +389,11 @@ class Step:
                     if number == min(layers):
                         self.apart.discard(id(p))
                         with torch.no_grad():
-                            before[id(p)].add_(self.planned.aside[id(p)])
+                            before[id(p)].add_(self.planned.shared_sums[id(p)])
 
     # ---- what is stored
 
-    def _kept(self, tensor: str) -> List[Optional[Record]]:
+    def _kept(self, tensor: str) -> list[Record | None]:
         return self.a if tensor == "a" else self.abar
 
     def _stored(self, tensor: str, layer: int) -> Record:
@@ -403,7 +410,7 @@ class Step:
             self.planned.arena.take((tensor, layer), kept.bases)
         return kept
 
-    def _housed_delta(self, layer: int, delta: List[Optional[torch.Tensor]]) -> List[Optional[torch.Tensor]]:
+    def _housed_delta(self, layer: int, delta: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
         """The same for δ; that of the inputs goes to the caller."""
         if self.planned.arena is None or layer == 0:
             return delta
@@ -428,7 +435,7 @@ class Step:
         for base in left.bases if left else ():
             base.tensor = None
 
-    def _place(self, op: Op) -> Tuple[str, int]:
+    def _place(self, op: Op) -> tuple[str, int]:
         return ("a" if op.layer == 0 else op.tensor), op.layer
 
     def _begin(self, op: Op) -> None:
@@ -455,24 +462,24 @@ class Step:
         self._free(*place)
 
 
-def _without_graph(flat: Sequence[Any]) -> List[Any]:
+def _without_graph(flat: Sequence[Any]) -> list[Any]:
     return [t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t for t in flat]
 
 
-def _uses(chain: Chain) -> Dict[int, List[Tuple[nn.Parameter, List[int]]]]:
+def _uses(chain: Chain) -> dict[int, list[tuple[nn.Parameter, list[int]]]]:
     """By layer: its parameters that other layers use, too, with the layers that do."""
-    of: Dict[int, Tuple[nn.Parameter, List[int]]] = {}
+    of: dict[int, tuple[nn.Parameter, list[int]]] = {}
     for number, layer in enumerate(chain.layers, 1):
         for p in layer.parameters():
             of.setdefault(id(p), (p, []))[1].append(number)
-    uses: Dict[int, List[Tuple[nn.Parameter, List[int]]]] = {}
+    uses: dict[int, list[tuple[nn.Parameter, list[int]]]] = {}
     for p, layers in of.values():
         for number in layers if len(layers) > 1 else ():
             uses.setdefault(number, []).append((p, layers))
     return uses
 
 
-def check(chain: Chain, plan: Plan, n: int) -> Dict[int, int]:
+def check(chain: Chain, plan: Plan, n: int) -> dict[int, int]:
     """Refuses plans that cannot be carried out on a chain of n layers; how often each layer's forward runs.
 
     What is stored is followed as the plan says it; memory and times are the business of workbench verify.
@@ -482,11 +489,11 @@ def check(chain: Chain, plan: Plan, n: int) -> Dict[int, int]:
     highest = max((o.layer for o in plan.ops), default=0)
     if highest != n or any(o.node or o.storage for o in plan.ops):
         raise Refused(f"the plan is for {highest} layers, the network has {n} with the loss: plan for the file that profile made of it")
-    stored: Set[Tuple[str, int]] = {("a", 0), ("delta", n)}
-    host: Set[Tuple[str, int]] = set()
-    runs: Dict[int, int] = {}
+    stored: set[tuple[str, int]] = {("a", 0), ("delta", n)}
+    host: set[tuple[str, int]] = set()
+    runs: dict[int, int] = {}
 
-    def need(op: Op, *choice: Tuple[str, int]) -> None:
+    def need(op: Op, *choice: tuple[str, int]) -> None:
         if not any(c in stored for c in choice):
             names = " or ".join(f"{t}_{k}" for t, k in choice)
             raise Refused(f"the plan breaks a rule: {op} needs {names}, which is not there")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import sys
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import Any, Callable, ContextManager, Iterator, List, Sequence, Tuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +17,8 @@ from torch.utils import _pytree as pytree
 from .errors import Refused
 
 
-def tensors(value: Any) -> List[torch.Tensor]:
+def tensors(value: Any) -> list[torch.Tensor]:
+    """Returns the tensors in a value."""
     return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
 
 
@@ -29,12 +31,13 @@ def opaque(value: Any) -> str:
     return next((type(leaf).__name__ for leaf in pytree.tree_flatten(value)[0] if not isinstance(leaf, SEEN)), "")
 
 
-def flatten(value: Any) -> Tuple[List[Any], Any]:
+def flatten(value: Any) -> tuple[list[Any], Any]:
     """As pytree's, with None for the structure of a tensor, which most layers hand over."""
     return ([value], None) if isinstance(value, torch.Tensor) else pytree.tree_flatten(value)
 
 
 def unflatten(flat: Sequence[Any], structure: Any) -> Any:
+    """Returns a value of such a structure from its leaves."""
     return flat[0] if structure is None else pytree.tree_unflatten(list(flat), structure)
 
 
@@ -55,11 +58,12 @@ class State:
         self.buffers = {name: (b, b.detach().clone()) for name, b in model.named_buffers()}
         self.generators = Generators()
 
-    def changed(self) -> List[str]:
+    def changed(self) -> list[str]:
         """Names of the buffers that hold other values than at the start."""
         return [n for n, (b, old) in self.buffers.items() if not same(b.detach(), old)]
 
     def restore(self) -> None:
+        """Puts buffers, generators and attributes back."""
         with torch.no_grad():
             for b, old in self.buffers.values():
                 b.copy_(old)
@@ -83,11 +87,12 @@ class Generators:
     def take(self) -> None:
         """Notes the states as they are now, in the memory of those noted before."""
         self.cpu.copy_(torch.get_rng_state())
-        self.cuda: List[torch.Tensor] = []
+        self.cuda: list[torch.Tensor] = []
         if torch.cuda.is_available() and torch.cuda.is_initialized():
             self.cuda = torch.cuda.get_rng_state_all()
 
     def restore(self) -> None:
+        """Puts the generators back."""
         torch.set_rng_state(self.cpu)
         if self.cuda:
             torch.cuda.set_rng_state_all(self.cuda)
@@ -105,10 +110,11 @@ class OtherGenerators:
         self.numpy = sys.modules.get("numpy")
         self.states = self._now()
 
-    def _now(self) -> Tuple[Any, Any]:
+    def _now(self) -> tuple[Any, Any]:
         return random.getstate(), self.numpy.random.get_state() if self.numpy else None
 
     def restore(self) -> None:
+        """Puts the generators back."""
         random.setstate(self.states[0])
         if self.numpy:
             self.numpy.random.set_state(self.states[1])
@@ -118,7 +124,7 @@ class OtherGenerators:
         return repr(self._now()) != repr(self.states)
 
 
-Modes = List[Callable[[], ContextManager[None]]]
+Modes = list[Callable[[], AbstractContextManager[None]]]
 
 
 def autocast_as_now() -> Modes:
@@ -134,10 +140,11 @@ def autocast_as_now() -> Modes:
 
 
 def autocast_is_on() -> bool:
+    """Returns whether autocast is on for any device."""
     return any(enabled for _, enabled, _ in autocasts())
 
 
-def autocasts() -> List[Tuple[str, bool, torch.dtype]]:
+def autocasts() -> list[tuple[str, bool, torch.dtype]]:
     """By type of device, whether autocast is on and to which dtype it casts."""
     if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 on, where the functions below are deprecated
         is_enabled: Any = torch.is_autocast_enabled

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -35,20 +36,20 @@ class Attributes:
         self.modules = list({id(m): m for m in modules}.values())
         self.before = [dict(vars(m)) for m in self.modules]
         self.tables = [(of, dict(of)) for m in self.modules for of in _tables(m)]
-        self.containers: List[Tuple[Any, Any]] = []
+        self.containers: list[tuple[Any, Any]] = []
         self.leaves = {k: (v, v._version if isinstance(v, torch.Tensor) else 0) for k, v in self._all(self.containers)}
 
-    def _all(self, containers: Optional[List[Tuple[Any, Any]]] = None) -> Iterator[Tuple[Tuple[int, str], Any]]:
+    def _all(self, containers: list[tuple[Any, Any]] | None = None) -> Iterator[tuple[tuple[int, str], Any]]:
         for k, m in enumerate(self.modules):
             for name, v in list(vars(m).items()):
                 if name not in OWN:
                     for path, leaf in _spread(name, v, 3, containers):
                         yield (k, path), leaf
 
-    def _name(self, at: Tuple[int, str]) -> str:
+    def _name(self, at: tuple[int, str]) -> str:
         return f"{type(self.modules[at[0]]).__name__}.{at[1]}"
 
-    def changed(self, of_tensors: bool = True) -> List[str]:
+    def changed(self, of_tensors: bool = True) -> list[str]:
         """Names of what is another number, or holds other numbers, than before."""
         now, names = dict(self._all()), []
         for at in {**self.leaves, **now}:
@@ -67,7 +68,7 @@ class Attributes:
             return True
         return not all(now[at] is v or _alike(now[at], v) for at, (v, _) in self.leaves.items())
 
-    def graphs(self) -> List[Tuple[nn.Module, str]]:
+    def graphs(self) -> list[tuple[nn.Module, str]]:
         """Modules and names of attributes that hold tensors with a graph which they did not hold before."""
         found = {}
         for at, v in self._all():
@@ -76,7 +77,7 @@ class Attributes:
                 found[at] = self.modules[at[0]], at[1]
         return list(found.values())
 
-    def replaced(self) -> List[str]:
+    def replaced(self) -> list[str]:
         """Names of parameters and buffers that are other tensors than before."""
         return sorted({k for of, old in self.tables for k in {**of, **old} if of.get(k) is not old.get(k)})
 
@@ -98,7 +99,7 @@ class Attributes:
                 value.extend(old)
 
 
-def _spread(path: str, value: Any, depth: int, containers: Optional[List[Tuple[Any, Any]]]) -> Iterator[Tuple[str, Any]]:
+def _spread(path: str, value: Any, depth: int, containers: list[tuple[Any, Any]] | None) -> Iterator[tuple[str, Any]]:
     """What a value is made of, by its path; containers collects what can be changed, with a copy."""
     if isinstance(value, dict):
         inner: Any = value
@@ -133,12 +134,12 @@ def _alike(a: Any, b: Any) -> bool:
         return False
 
 
-def tensor_attributes(model: nn.Module) -> List[Tuple[Dict[str, Any], str, torch.Tensor]]:
+def tensor_attributes(model: nn.Module) -> list[tuple[dict[str, Any], str, torch.Tensor]]:
     """Tensors without a graph that modules keep beside parameters and buffers: where they are, their names, and they."""
     return [(vars(m), k, t) for m in model.modules() for k, t in vars(m).items() if isinstance(t, torch.Tensor) and t.grad_fn is None]
 
 
-def _tables(m: nn.Module) -> List[Dict[str, Any]]:
+def _tables(m: nn.Module) -> list[dict[str, Any]]:
     """Its parameters and buffers, by name; those of torch.jit are in no dict of Python's."""
     return [of for of in (m._parameters, m._buffers) if isinstance(of, dict)]
 
@@ -146,18 +147,18 @@ def _tables(m: nn.Module) -> List[Dict[str, Any]]:
 class Watch:
     """A network as it was traced: modes of its modules, and the memory of its parameters, buffers and optimizer states."""
 
-    def __init__(self, model: nn.Module, optimizer: Optional[torch.optim.Optimizer] = None):
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None):
         refuse_without_memory(model)
         self.modules, self.optimizer = list(model.modules()), optimizer
-        tables: List[Dict[str, Any]] = [of for m in self.modules for of in _tables(m)]
-        self.of = [(of, k, t) for of in tables for k, t in of.items() if t is not None]
+        tables: list[dict[str, Any]] = [of for m in self.modules for of in _tables(m)]
+        self.of: list[tuple[dict[str, Any], str, torch.Tensor]] = [(of, k, t) for of in tables for k, t in of.items() if t is not None]
         self.of += tensor_attributes(model)
         states: Any = {} if optimizer is None else cast(Any, optimizer).state
         self.states = [(p, k, t) for p, of in states.items() for k, t in of.items() if isinstance(t, torch.Tensor)]
         self.pointers = [t.data_ptr() for _, _, t in self.of]
         self.modes = self._modes()
 
-    def _modes(self) -> Tuple[bool, ...]:
+    def _modes(self) -> tuple[bool, ...]:
         return (*(m.training for m in self.modules), *(t.requires_grad for _, _, t in self.of))
 
     def check_modes(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,7 +12,7 @@ from .cut import Chain, Layer
 from .state import Generators
 
 
-class First:
+class RerunGuard:
     """What a layer that runs again needs to know of its first run in a step: random numbers and buffers before it.
 
     A context, of the first run or of one after it. Its memory is taken once and serves all steps. Runs after the
@@ -29,10 +30,10 @@ class First:
         self.owners = [owners for owners in every.values() if owners not in self.unread]
         self.before = [buffers[name].detach().clone() for name, owners in every.items() if owners not in self.unread]
         self.spare = [b.clone() for b in self.before]
-        self.now: Sequence[Optional[torch.Tensor]] = []
+        self.now: Sequence[torch.Tensor | None] = []
         self.again = False
 
-    def run(self, again: bool) -> "First":
+    def run(self, again: bool) -> RerunGuard:
         """For the first run, or for one after it."""
         self.again = again
         return self
@@ -67,6 +68,6 @@ def _only_written(m: nn.Module) -> bool:
     return type(m).forward is nn.modules.batchnorm._BatchNorm.forward and m.training
 
 
-def _put(owners: Sequence[Tuple[nn.Module, str]], buffer: Optional[torch.Tensor]) -> None:
+def _put(owners: Sequence[tuple[nn.Module, str]], buffer: torch.Tensor | None) -> None:
     for module, name in owners:
         module._buffers[name] = buffer
