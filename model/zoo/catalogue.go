@@ -50,7 +50,7 @@ func choice(name, description string, choices ...string) Param {
 func costParameters() []Param {
 	return []Param{
 		choice("device", "the GPU whose rates are taken", deviceNames()...),
-		choice("dtype", "of activations and weights", "fp32", "fp16"),
+		choice("dtype", "of activations and weights", "fp32", "fp16", "bf16"),
 		only(choice("checkpoint", "keep only the input of each layer; the backward recomputes the rest", "false", "true"), FormChain),
 		number("optimizer", "1", 1, 16, "bytes that live and move with a weight, in multiples of the weight itself: 1 is weights only, 3 with Adam's moments"),
 	}
@@ -68,6 +68,10 @@ func generators() []generator {
 		text("gpt2-medium", "GPT-2 medium (355 M parameters)", "24", "1024", "50257", "1024", "1024", nil, gpt2),
 		text("gpt2-large", "GPT-2 large (774 M parameters)", "36", "1280", "50257", "1024", "1024", nil, gpt2),
 		text("gpt2-xl", "GPT-2 XL (1.56 G parameters)", "48", "1600", "50257", "1024", "1024", nil, gpt2),
+		gpt3(gpt2),
+		decoders("llama3-8b", "Llama 3 8B (8.03 G parameters)", "32", "4096", "32", "8", "14336", "128256", "8192", 1, 1),
+		decoders("llama3-70b", "Llama 3 70B (70.6 G parameters)", "80", "8192", "64", "8", "28672", "128256", "8192", 1, 1),
+		decoders("mixtral-8x7b", "Mixtral 8x7B (46.7 G parameters), two of eight experts a token, evenly loaded", "32", "4096", "32", "8", "14336", "32000", "8192", 8, 2),
 		text("bert", "BERT base (109 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "30522", "512", "512", heads, bert),
 		text("bert-large", "BERT large (335 M parameters)", "24", "1024", "30522", "512", "512", heads, bert),
 		encoderDecoder("t5", "T5 base (223 M parameters), encoder and decoder", "12", "768"),
@@ -85,6 +89,10 @@ func generators() []generator {
 			func(n *net, batch, image, classes int, v values) {
 				preactivation{[]int{111, 111, 111}, v.numbers["width"]}.add(n, batch, image, classes)
 			}),
+		modern(imagenet("convnext-tiny", "ConvNeXt tiny (28.6 M parameters)", convNeXt{[4]int{3, 3, 9, 3}, [4]int{96, 192, 384, 768}}.add)),
+		modern(imagenet("convnext-base", "ConvNeXt base (88.6 M parameters)", convNeXt{[4]int{3, 3, 27, 3}, [4]int{128, 256, 512, 1024}}.add)),
+		patched("vit-l16", "ViT-L/16 (304 M parameters)", "224", 24, 1024, 16, 16, patches.vit),
+		patched("dit-xl2", "DiT-XL/2 (675 M parameters), a diffusion transformer on latents of an eighth of the image", "256", 28, 1152, 16, 2, patches.dit),
 		imagenet("densenet121", "DenseNet-121 (8.0 M parameters)", densenet{[4]int{6, 12, 24, 16}, 32, 64}.add),
 		imagenet("densenet161", "DenseNet-161 (28.7 M parameters)", densenet{[4]int{6, 12, 36, 24}, 48, 96}.add),
 		imagenet("densenet169", "DenseNet-169 (14.1 M parameters)", densenet{[4]int{6, 12, 32, 32}, 32, 64}.add),
@@ -104,6 +112,20 @@ func generators() []generator {
 		table1GPT2(),
 		table1BERT(),
 	}
+}
+
+// gpt3 is GPT-3 13B (Brown et al. 2020, table 2.1), with heads of 128 channels.
+func gpt3(build func(t transformer, n *net, v values)) generator {
+	g := modern(text("gpt3-13b", "GPT-3 13B (12.9 G parameters)", "40", "5120", "50257", "2048", "2048", nil, build))
+	for k := range g.Parameters {
+		switch g.Parameters[k].Name {
+		case "heads":
+			g.Parameters[k].Default = "hidden/128"
+		case "batch":
+			g.Parameters[k].Default = "1"
+		}
+	}
+	return g
 }
 
 func unets() generator {
@@ -187,7 +209,7 @@ var levels = map[string]int{"layer": fullBlock, "split": halfBlock, "op": anywhe
 // net builds the architecture and says on what and how it runs.
 func (g *generator) net(v values) (*net, how, error) {
 	n := &net{precision: single}
-	if v.words["dtype"] == "fp16" {
+	if v.words["dtype"] != "fp32" {
 		n.precision = half
 	}
 	g.build(n, v)

@@ -91,6 +91,8 @@ var aten = map[string]string{
 	"depthwise-conv": "convolution", "dropout": "native_dropout", "embedding": "embedding", "gelu": "gelu",
 	"instance-norm": "native_batch_norm", "layer-norm": "native_layer_norm", "linear": "addmm", "lstm": "addmm",
 	"matmul": "bmm", "max-pool": "max_pool2d_with_indices", "pad": "constant_pad_nd", "relu": "relu", "softmax": "_softmax",
+	"flash-attention": "_scaled_dot_product_flash_attention", "silu": "silu", "multiply": "mul", "rotary": "mul",
+	"grouped-linear": "_grouped_mm", "gather": "index", "combine": "index_add",
 	"tanh": "tanh", "transposed-conv": "convolution", "upsample": "upsample_bilinear2d",
 }
 

@@ -49,6 +49,13 @@ func TestParameters(t *testing.T) {
 		"zoo:gpt2-medium":         354_823_168,
 		"zoo:gpt2-large":          774_030_080,
 		"zoo:gpt2-xl":             1_557_611_200,
+		"zoo:llama3-8b":           8_030_261_248,
+		"zoo:llama3-70b":          70_553_706_496,
+		"zoo:mixtral-8x7b":        46_702_792_704,
+		"zoo:vit-l16":             304_326_632,
+		"zoo:convnext-tiny":       28_589_128,
+		"zoo:convnext-base":       88_591_464,
+		"zoo:dit-xl2":             675_129_632 - 256*1152, // without its fixed table of positions
 		"zoo:bert":                109_482_240,
 		"zoo:bert-large":          335_141_888,
 		"zoo:bert?head=mlm":       109_514_298,
@@ -62,7 +69,7 @@ func TestParameters(t *testing.T) {
 		if got := c.Source["parameters"]; got != want {
 			t.Errorf("%s has %v parameters, want %v", spec, got, want)
 		}
-		// Four bytes each; a tied head holds the embedding's matrix again.
+		// Four bytes each, or two; a tied head holds the embedding's matrix again.
 		var tied float64
 		switch {
 		case strings.HasPrefix(spec, "zoo:gpt2"):
@@ -72,8 +79,9 @@ func TestParameters(t *testing.T) {
 		case strings.Contains(spec, "mlm"):
 			tied = 30522 * c.Source["hidden"].(float64)
 		}
-		if got := c.Totals().Weight; got != 4*(want+tied) {
-			t.Errorf("%s weighs %v bytes, want 4 · (%v + %v)", spec, got, want, tied)
+		size := map[any]float64{"fp32": 4, "bf16": 2}[c.Source["dtype"]]
+		if got := c.Totals().Weight; got != size*(want+tied) {
+			t.Errorf("%s weighs %v bytes, want %v · (%v + %v)", spec, got, size, want, tied)
 		}
 	}
 }
@@ -120,6 +128,8 @@ func TestChainLengths(t *testing.T) {
 		"unet":      3 + 1 + 4, // up to the first tensor that is joined later; all until that; then head, maps, loss
 		"rnn":       102, "rnn?seq=7": 9,
 		"gpt2": 14, "gpt2-medium": 26, "gpt2-large": 38, "gpt2-xl": 50, "bert": 14, "bert-large": 26, "t5": 27, "t5-large": 51,
+		"llama3-8b": 34, "llama3-8b?granularity=split": 66, "llama3-70b": 82, "mixtral-8x7b": 34, "gpt3-13b": 42, "vit-l16": 26, "dit-xl2": 30,
+		"convnext-tiny": 2 + 18 + 6 + 4, "convnext-base": 2 + 36 + 6 + 4, // stem, blocks, three times norm and convolution, pool, norm, head, loss
 		"table1-gpt2": 38, "table1-bert": 96,
 	} {
 		if got := load(t, Scheme+spec).Len(); got != want {
@@ -409,7 +419,7 @@ func TestErrors(t *testing.T) {
 		"zoo:gpt2?seq=2048":             `seq: 2048 is more than the 1024 positions; give positions=2048 too`,
 		"zoo:gpt2?device=V100":          `device: "V100" is no choice; did you mean V100-16GB?`,
 		"zoo:gpt2?device=V100-16gb":     `device: "V100-16gb" is no choice; did you mean V100-16GB?`,
-		"zoo:gpt2?dtype=bf16":           `dtype: "bf16" is no choice; did you mean fp16?`,
+		"zoo:gpt2?dtype=bf61":           `dtype: "bf61" is no choice; did you mean bf16?`,
 		"zoo:gpt2?granularity=block":    `granularity: "block" is no choice`,
 		"zoo:gpt2?checkpoint=yes":       `checkpoint: "yes" is no choice`,
 		"zoo:vgg16?image=16":            `zoo:vgg16: features.30 (max-pool) has an output of shape [32 512 0 0]: its input is too small`,

@@ -235,6 +235,9 @@ func (row *Row) take(x *solve.Result, compute float64) {
 		return
 	}
 	slowdown := *x.Makespan/compute - 1
+	if math.Abs(slowdown) < solve.Exactness {
+		slowdown = 0
+	}
 	row.StepTime, row.Slowdown, row.Peak = x.Makespan, &slowdown, x.PeakMemory
 }
 
