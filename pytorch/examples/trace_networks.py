@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Callable, Dict, Tuple
 
 import torch
 import torchvision
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from networks import GPT  # noqa: E402
+
 from workbench_torch.compiled import profile_graph  # noqa: E402
 
 WORDS, LENGTH = 8000, 512
@@ -35,7 +36,7 @@ def vision(name: str) -> Callable[[], nn.Module]:
 
 
 # The network and its batch, large enough that activations take more than gradients of weights.
-NETWORKS: Dict[str, Tuple[Callable[[], nn.Module], int]] = {
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "resnet50": (vision("resnet50"), 32),
     "densenet121": (vision("densenet121"), 32),
     "efficientnet_b0": (vision("efficientnet_b0"), 32),
