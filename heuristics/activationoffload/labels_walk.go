@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"workbench/model/plan"
+	"workbench/model/proof"
 )
 
 // walk looks for the shortest plan, computation by computation. Of the labels
@@ -17,6 +18,7 @@ type walk struct {
 	heap     []label
 	computed table // of the labels seen, by what is away
 	limit    int   // steps at most
+	excluded proof.States
 }
 
 // step is how a label came about.
@@ -32,7 +34,7 @@ type step struct {
 // Exponential: there are at most 2N·∏ (members+1) sets, over the sizes; a label
 // takes O(N + sizes²).
 func (w *walk) run(ctx context.Context, target float64) (last int32, finished bool) {
-	w.best = target
+	w.best, w.excluded = target, proof.States{}
 	w.steps = append(w.steps[:0], step{-1, 0})
 	level, next := []label{{}}, []label(nil)
 	for m := range 2*w.N + 1 {
@@ -48,8 +50,10 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 			}
 			l := w.pop()
 			if !w.computed.lower(l.away, l.computed) {
+				w.excluded.Dominated++
 				continue
 			}
+			w.excluded.Enumerated++
 			if m == 2*w.N {
 				if l.away == 0 && l.computed < w.best {
 					w.best, last = l.computed, l.node
@@ -77,6 +81,7 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 // keep notes how x came about, unless it leads to no plan that is sought.
 func (w *walk) keep(m int, x *label, before int32, add int) bool {
 	if !w.below(w.best, m, x) {
+		w.excluded.Bounded++
 		return false
 	}
 	x.node = int32(len(w.steps))

@@ -8,6 +8,7 @@ import (
 
 	"workbench/heuristics/flush/lcg"
 	"workbench/model/problem/flush"
+	"workbench/model/proof"
 )
 
 // mostComplete is for how many operations the complete search is tried.
@@ -17,15 +18,17 @@ const mostComplete = 400
 // lazy clause generation ([lcg]), for targets from the bound up and from the best schedule down, with a budget of conflicts that
 // doubles. Times must be multiples of a common unit, and nothing may go to the host. The pairs of operations of a GPU that no
 // precedence orders are decided; memory is a sum over the pairs of each operation that takes some. It returns the best schedule and
-// the bound that is proved, both as given where it is of no use. It ends when a budget is above most, too.
-func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, bound float64, most int, report func(float64)) (*flush.Schedule, float64) {
+// the bound that is proved, both as given where it is of no use, and which constraints the conflicts of that proof were of. It ends
+// when a budget is above most, too.
+func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, bound float64, most int, report func(float64)) (*flush.Schedule, float64, proof.Tally) {
 	unit, ok := commonUnit(v)
 	if !ok || v.Ops() > mostComplete {
-		return best, bound
+		return best, bound, nil
 	}
 	ceil := func(x float64) int { return int(math.Ceil(x/unit - 1e-6)) }
 	low, high := ceil(bound), ceil(best.Objective)
 	models := map[int]*startTimes{}
+	var why proof.Tally
 	for budget := 1000; low < high && budget <= most && ctx.Err() == nil; budget *= 2 {
 		targets := []int{low, high - 1}
 		if high-low > 3 {
@@ -42,15 +45,15 @@ func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, boun
 			}
 			switch m.s.Solve(ctx, budget) {
 			case lcg.Infeasible:
-				low = max(low, target+1)
+				low, why = max(low, target+1), m.conflicts()
 			case lcg.Feasible:
 				o := m.order()
 				if v.Fused && !v.Holds(o) {
-					return best, max(bound, float64(low)*unit)
+					return best, max(bound, float64(low)*unit), why
 				}
 				s, err := v.Schedule(o)
 				if err != nil || ceil(s.Objective) > target && !v.Fused {
-					return best, bound // never seen
+					return best, bound, why // never seen
 				}
 				if s.Objective < best.Objective*(1-1e-12) {
 					if best = s; report != nil {
@@ -58,7 +61,7 @@ func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, boun
 					}
 				}
 				if v.Fused { // what is searched is less than what runs
-					return best, max(bound, float64(low)*unit)
+					return best, max(bound, float64(low)*unit), why
 				}
 				high = min(high, ceil(s.Objective))
 			}
@@ -69,7 +72,16 @@ func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, boun
 			}
 		}
 	}
-	return best, max(bound, float64(low)*unit)
+	return best, max(bound, float64(low)*unit), why
+}
+
+// conflicts counts the conflicts of a model by the constraints that failed.
+func (m *startTimes) conflicts() proof.Tally {
+	count := func(cause int) int64 { return int64(m.s.Causes[cause]) }
+	return proof.Tally{
+		"precedences within the target": count(lcg.ByDifference), "one operation at a time on a GPU": count(lcg.ByMachine),
+		"memory of a GPU": count(lcg.BySum), "nogoods learned from conflicts": count(lcg.ByClause),
+	}
 }
 
 // commonUnit returns the largest of 1, 0.1, 0.01 … seconds of which all times are multiples, false if there is none or if sums

@@ -3,10 +3,12 @@ package flush
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
 	"workbench/model/problem/flush"
+	"workbench/model/proof"
 )
 
 // Exact improves the best order by [Search], then by [complete] where that applies, and then tries all others that bounds do not
@@ -30,9 +32,10 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	closed := func() bool { return s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+3*rounding) }
 	search := func(most int) {
 		var proved float64
-		s, proved = complete(ctx, v, s, max(g.Bound, f.Bound), most, g.OnProgress)
+		var why proof.Tally
+		s, proved, why = complete(ctx, v, s, max(g.Bound, f.Bound), most, g.OnProgress)
 		if f.Order = s.Order; proved > max(g.Bound, f.Bound) {
-			f.Bound, f.By = proved*(1-rounding), "complete search of start times"
+			f.Bound, f.By, f.Why = proved*(1-rounding), "complete search of start times", why.Shares()
 		}
 	}
 	if closed() {
@@ -51,7 +54,7 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	x := newBranching(v, s)
 	x.report = g.OnProgress
 	if x.branch(ctx); !x.stopped {
-		f.Bound, f.By = x.shortest*(1-rounding), "branch and bound"
+		f.Bound, f.By, f.Why = x.shortest*(1-rounding), "branch and bound", x.why.Shares()
 	}
 	f.Order = x.best
 	return f
@@ -85,6 +88,7 @@ type branching struct {
 	nodes    int
 	stopped  bool
 	report   func(float64)
+	why      proof.Tally // nodes that were excluded
 }
 
 // mostKept is how many numbers are kept for comparison: 400 MB.
@@ -93,7 +97,7 @@ const mostKept = 50_000_000
 func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
 	x := &branching{
 		v: v, count: make([]int, flush.Kinds*v.Stages), end: make([][]paths, flush.Kinds*v.Stages), free: make([]paths, 2*v.GPUs), given: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
-		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{},
+		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{}, why: proof.Tally{},
 	}
 	for lane := range x.free {
 		x.free[lane] = x.none()
@@ -121,9 +125,18 @@ func (x *branching) branch(ctx context.Context) {
 	if x.nodes++; x.nodes%1024 == 0 && ctx.Err() != nil {
 		x.stopped = true
 	}
-	if x.stopped || x.bound() >= x.shortest*(1-rounding) || x.dominated() {
+	if x.stopped {
 		return
 	}
+	if t, g := x.bound(); t >= x.shortest*(1-rounding) {
+		x.why[fmt.Sprintf("path and load of GPU %d", g)]++
+		return
+	}
+	if x.dominated() {
+		x.why["dominated by another branch"]++
+		return
+	}
+	x.why["enumerated"]++
 	if x.total == x.v.Ops() {
 		if s, err := x.v.Schedule(clone(x.order)); err == nil && s.Objective < x.shortest*(1-rounding) {
 			x.best, x.shortest = s.Order, s.Objective
@@ -236,17 +249,18 @@ func (x *branching) add(ctx context.Context, l flush.Letter, end paths) {
 	x.free[lane], x.given[g] = before, given
 }
 
-// bound returns what the objective is at least.
-func (x *branching) bound() float64 {
-	t := 0.0
+// bound returns what the objective is at least, and of which GPU.
+func (x *branching) bound() (t float64, gpu int) {
 	for g := range x.given {
 		from := 0
 		if x.v.Span() {
 			from = g + 1
 		}
-		t = max(t, x.free[g][from]+x.left[g])
+		if u := x.free[g][from] + x.left[g]; u > t {
+			t, gpu = u, g
+		}
 	}
-	return t
+	return t, gpu
 }
 
 // dominated reports whether another branch with the same operations is as good, and

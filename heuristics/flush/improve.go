@@ -5,13 +5,15 @@ import (
 	"math/rand/v2"
 
 	"workbench/model/problem/flush"
+	"workbench/model/proof"
 )
 
 // Found is what a method came to.
 type Found struct {
-	Order flush.Order // nil: none
-	Bound float64     // no schedule is better, by this method; 0: it proves nothing
-	By    string      // the name of that proof
+	Order flush.Order   // nil: none
+	Bound float64       // no schedule is better, by this method; 0: it proves nothing
+	By    string        // the name of that proof
+	Why   []proof.Share // which argument excluded which part of its search; nil: it is none
 }
 
 // FewSteps are for a search that something else goes on after.

@@ -11,13 +11,15 @@ import (
 	"slices"
 
 	"workbench/model/problem/placement"
+	"workbench/model/proof"
 )
 
 // Found is what a search came to.
 type Found struct {
 	Offsets []int64 // nil: none within the limits
 	Height  int64
-	Bound   int64 // no placement is lower
+	Bound   int64         // no placement is lower
+	Why     []proof.Share // which argument excluded which part of the search that proved it
 }
 
 // Goal says when a search is done.
@@ -56,6 +58,9 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	report := func() {
 		f.Height, f.Bound = 0, 0
 		for _, p := range parts {
+			if p.bound > f.Bound {
+				f.Why = p.why
+			}
 			f.Height, f.Bound = max(f.Height, p.height), max(f.Bound, p.bound)
 		}
 		if goal.OnProgress != nil {
@@ -107,6 +112,7 @@ type part struct {
 	offsets []int64
 	height  int64
 	bound   int64
+	why     []proof.Share // of bound
 	rises   placement.Rises
 	mender  *repairer // nil: it does not help
 	share   int       // of the placings of the whole, how many a repair has in the first round
@@ -255,8 +261,15 @@ func (p *part) search(ctx context.Context, round int, enough int64, seed uint64)
 			p.tree.offsets(offsets)
 			p.take(offsets)
 		case refuted:
-			p.bound = max(p.bound, p.rises.Up(target+1))
+			p.raiseTo(p.rises.Up(target+1), p.tree)
 		}
+	}
+}
+
+// raiseTo raises the bound to what a tree has proved.
+func (p *part) raiseTo(bound int64, t *tree) {
+	if bound > p.bound {
+		p.bound, p.why = bound, t.why.Shares()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"workbench/model/problem/placement"
+	"workbench/model/proof"
 )
 
 // Placed is what a method found for a layout, by pool.
@@ -16,7 +17,8 @@ type Placed struct {
 	Fits            []bool    // within the capacity
 	Impossible      []bool    // proved: nothing fits
 	Penalty         int64
-	PenaltyBound    int64 // no placement within the capacities has less
+	PenaltyBound    int64         // no placement within the capacities has less
+	Why             []proof.Share // which argument excluded which part of the search that proved a bound on a height
 }
 
 // Value and Bound return the objective, and a bound on it.
@@ -195,6 +197,9 @@ func (m Method) Place(ctx context.Context, y *placement.Layout, goal Goal, onPro
 			g.OnProgress = func(height, bound int64) { report(height, bound, 0, 0) }
 			found := m.Plain(share, p.Plain, g)
 			report(found.Height, found.Bound, 0, 0)
+			if found.Why != nil {
+				f.Why = found.Why
+			}
 			f.Blocks[k], f.Fits[k], f.Impossible[k] = found.Offsets, found.Height <= p.Capacity, f.Bounds[k] > p.Capacity
 		default:
 			m.structured(share, f, p, k, goal, report)

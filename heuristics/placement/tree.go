@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"workbench/model/problem/placement"
+	"workbench/model/proof"
 )
 
 // tree searches for a placement of height at most limit, or proves that there is
@@ -67,7 +68,8 @@ type tree struct {
 	placed  []int32
 
 	nodes, most int64
-	visits      int64 // of sections and items, by all nodes: what a run has cost
+	why         proof.Tally // nodes that were excluded in this run
+	visits      int64       // of sections and items, by all nodes: what a run has cost
 	ctx         context.Context
 }
 
@@ -239,9 +241,10 @@ func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
 		t.failed = map[[2]uint64]struct{}{}
 		t.failures[limit] = t.failed
 	}
-	t.ctx, t.limit, t.nodes, t.most, t.visits = ctx, limit, 0, nodes, 0
+	t.ctx, t.limit, t.nodes, t.most, t.visits, t.why = ctx, limit, 0, nodes, 0, proof.Tally{}
 	t.reset()
 	if !t.settle(0, t.in.Sections) {
+		t.why["no room above the minimum offset of a section"]++
 		return refuted
 	}
 	return t.node(0, t.in.Sections)

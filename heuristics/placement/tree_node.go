@@ -19,16 +19,20 @@ func (t *tree) node(lo, hi int) verdict {
 	t.visits += int64(hi-lo) + int64(t.first[hi]-t.first[lo])
 	key := t.state(lo, hi)
 	if _, ok := t.failed[key]; ok {
+		t.why["nogood: a state that failed before"]++
 		return refuted
 	}
+	t.why["enumerated"]++
 	for {
 		if s := t.choose(lo, hi); s >= 0 {
 			k := t.pick(s)
 			mark := t.mark()
-			if t.place(k) && t.settle(lo, hi) {
-				if v := t.node(lo, hi); v != refuted {
-					return v
-				}
+			if !t.place(k) {
+				t.why["a buffer reaches above the height"]++
+			} else if !t.settle(lo, hi) {
+				t.why["no room above the minimum offset of a section"]++
+			} else if v := t.node(lo, hi); v != refuted {
+				return v
 			}
 			t.undo(mark)
 			t.exclude(k)

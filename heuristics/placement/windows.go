@@ -36,7 +36,7 @@ func (p *part) raise(ctx context.Context, round int) {
 			if t.run(ctx, p.bound, windowNodes<<min(round, 40)) != refuted {
 				break
 			}
-			p.bound = p.rises.Up(p.bound + 1)
+			p.raiseTo(p.rises.Up(p.bound+1), t)
 		}
 	}
 }

@@ -93,6 +93,8 @@ type optimum struct {
 	bound  float64
 	states int64
 	search bool
+
+	excluded proof.States // by the search
 }
 
 // done says whether the best plan is proved optimal.
@@ -113,6 +115,9 @@ func (t *optimum) result() (*proof.Optimum, error) {
 	}
 	r := &proof.Optimum{Plan: t.best, Proved: t.done(), States: int(t.states)}
 	r.Raise(t.bound, "state")
+	if r.Why = t.excluded.Shares(); len(r.Why) == 0 {
+		r.Why = []proof.Share{{By: "dynamic program over canonical plans", Part: 1}}
+	}
 	return r, nil
 }
 
@@ -151,6 +156,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 	s := &optimumSearch{v: t.z, low: low, limit: t.o.states, upper: t.time}
 	last, bound, done := s.run(ctx)
 	t.states += int64(len(s.nodes))
+	t.excluded = s.excluded
 	if done && last < 0 && t.best == nil {
 		return t.infeasible(ctx, low, high)
 	}

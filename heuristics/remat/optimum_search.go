@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	model "workbench/model/problem/remat"
+	"workbench/model/proof"
 )
 
 // maxSearched is the length of the longest chain that a search takes: a set is
@@ -39,6 +40,8 @@ type optimumSearch struct {
 	known map[held]int32
 	queue []open
 	table []float64 // scratch of remaining
+
+	excluded proof.States
 }
 
 // reached is a state and the best way to it so far.
@@ -114,7 +117,7 @@ func (s *optimumSearch) take() open {
 // less than upper: upper itself if it is proved that there is none. done says
 // whether the search came to its end.
 func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, done bool) {
-	s.known = map[held]int32{}
+	s.known, s.excluded = map[held]int32{}, proof.States{}
 	s.reach(held{a: 1, next: s.v.N}, 0, -1, move{})
 	for taken := 0; len(s.queue) > 0; taken++ {
 		// Estimates made after the end of low are worthless.
@@ -127,6 +130,7 @@ func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, don
 		if top.time > n.time {
 			continue // reached sooner since
 		}
+		s.excluded.Enumerated++
 		if n.x.next == 0 {
 			return top.node, n.time, true
 		}
@@ -139,6 +143,7 @@ func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, don
 func (s *optimumSearch) reach(x held, time float64, from int32, by move) {
 	at, found := s.known[x]
 	if found && s.nodes[at].time <= time {
+		s.excluded.Dominated++
 		return
 	}
 	if !found {
@@ -151,6 +156,8 @@ func (s *optimumSearch) reach(x held, time float64, from int32, by move) {
 	n.time, n.from, n.step = time, from, by
 	if time+n.rest < s.upper {
 		s.put(open{time + n.rest, time, at})
+	} else {
+		s.excluded.Bounded++
 	}
 }
 
@@ -171,6 +178,8 @@ func (s *optimumSearch) leave(at int32, n reached) {
 	steps(s.v, n.x, size(s.v, n.x), func(y held, do move, duration, memory float64) {
 		if s.v.Fits(memory) {
 			s.reach(y, n.time+duration, at, do)
+		} else {
+			s.excluded.OutOfMemory++
 		}
 	})
 }

@@ -63,6 +63,7 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 		// once for each of the 2N sets between backwards.
 		if low := plan.Below(w.low, 16*in.N*in.N+16); low > r.Value {
 			r.Raise(low, "state")
+			r.Why = w.excluded.Shares()
 		}
 	}
 	if r.Plan == nil {

@@ -9,6 +9,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/proof"
 )
 
 // A label is a way to a place.
@@ -53,6 +54,8 @@ type walk struct {
 	open   queue
 	scenes map[scene][]front // by k
 	splits int               // in all of them
+
+	excluded proof.States
 }
 
 func newWalk(ctx context.Context, in *view.Instance, target float64) *walk {
@@ -83,6 +86,7 @@ func (w *walk) run() int32 {
 			return -1
 		}
 		l.from = at
+		w.excluded.Enumerated++
 		w.leave(&l)
 	}
 	return -1
@@ -91,6 +95,7 @@ func (w *walk) run() int32 {
 // offer keeps a label unless it is beyond the target or no earlier than another one.
 func (w *walk) offer(l *label) {
 	if l.bound = max(l.bound, w.outlook(l)); l.bound >= w.target {
+		w.excluded.Bounded++
 		return
 	}
 	first, ok := w.known[l.place]
@@ -101,6 +106,7 @@ func (w *walk) offer(l *label) {
 		o := &w.labels[k]
 		switch {
 		case o.now <= l.now && o.ends <= l.ends && o.arrives <= l.arrives:
+			w.excluded.Dominated++
 			return
 		case o.now >= l.now && o.ends >= l.ends && o.arrives >= l.arrives:
 			o.worse = true

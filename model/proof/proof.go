@@ -52,6 +52,37 @@ type Share struct {
 	Part float64 `json:"part"`
 }
 
+// Tally counts by argument what a search excluded: states, nodes or conflicts.
+type Tally map[string]int64
+
+// States counts what a search over states excluded.
+type States struct {
+	Enumerated, Dominated, Bounded, OutOfMemory int64
+}
+
+// Shares returns the parts of the count, the largest first.
+func (s States) Shares() []Share {
+	return Tally{
+		"enumerated": s.Enumerated, "dominated by another state": s.Dominated,
+		"bound on the time from a state on": s.Bounded, "memory": s.OutOfMemory,
+	}.Shares()
+}
+
+// Shares returns the parts of the count, the largest first.
+func (t Tally) Shares() []Share {
+	sum := int64(0)
+	for _, n := range t {
+		sum += n
+	}
+	var list []Share
+	for by, n := range t {
+		if n > 0 {
+			list = append(list, Share{by, float64(n) / float64(sum)})
+		}
+	}
+	return LargestFirst(list)
+}
+
 // LargestFirst orders shares by their parts, the largest first, and equal ones by name.
 func LargestFirst(list []Share) []Share {
 	slices.SortFunc(list, func(a, b Share) int {

@@ -168,7 +168,9 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 			found := work(ctx, v, flushGoal(v, name, s))
 			out.Stopped = ctx.Err() != nil
 			if found.Bound > 0 {
-				out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, found.By))
+				b := proof.BySearch(found.Bound, found.By)
+				b.Why = found.Why
+				out.Bounds = append(out.Bounds, b)
 			}
 			if out.Plan, err = flushPlan(v, name, found.Order); err != nil {
 				return nil, err
@@ -221,7 +223,9 @@ func flushMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve
 	out := &solve.Outcome{}
 	found := heuristics.Improve(ctx, v, goal)
 	if found.Bound > 0 {
-		out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, found.By))
+		b := proof.BySearch(found.Bound, found.By)
+		b.Why = found.Why
+		out.Bounds = append(out.Bounds, b)
 	}
 	first, err := flushPlan(v, name, found.Order)
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {

@@ -229,7 +229,9 @@ func placementMethod(name string, kind solve.Kind, source, summary, complexity s
 // says that there is none.
 func placed(out *solve.Outcome, in *solve.Instance, y *placement.Layout, found *heuristics.Placed, name string, s solve.Setting) error {
 	if bound := placementValue(y, found.Bound(y)); bound > placementValue(y, y.Bound()) {
-		out.Bounds = append(out.Bounds, proof.BySearch(bound, "the search: no better placement exists"))
+		b := proof.BySearch(bound, "the search: no better placement exists")
+		b.Why = found.Why
+		out.Bounds = append(out.Bounds, b)
 	}
 	fits, height, bound := true, int64(0), int64(0)
 	for k, p := range y.Pools {

@@ -54,6 +54,7 @@ func (s *Solver) search(ctx context.Context, n int) Verdict {
 		if !s.propagate() {
 			s.clean()
 			s.Conflicts++
+			s.Causes[s.cause]++
 			if len(s.levels) == 0 {
 				s.ok = false
 				return Infeasible

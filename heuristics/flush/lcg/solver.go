@@ -90,9 +90,20 @@ type Solver struct {
 	ok       bool
 	failure  []Lit
 	learnts  int
-	// Conflicts is how many there have been.
+	cause    int // of the last conflict
+	// Conflicts is how many there have been, Causes of which propagators.
 	Conflicts int
+	Causes    [Causes]int
 }
+
+// The propagators of conflicts.
+const (
+	ByClause = iota // clauses, most of them learned
+	ByDifference
+	BySum
+	ByMachine
+	Causes
+)
 
 // New returns a solver without variables.
 func New() *Solver { return &Solver{increase: 1, ok: true} }
@@ -206,7 +217,12 @@ func (s *Solver) propagate() bool {
 		for s.head < len(s.trail) {
 			x := s.trail[s.head].x
 			s.head++
-			if !s.propagateClauses(x) || !s.propagateDifferences(x) {
+			if !s.propagateClauses(x) {
+				s.cause = ByClause
+				return false
+			}
+			if !s.propagateDifferences(x) {
+				s.cause = ByDifference
 				return false
 			}
 			for _, k := range s.sumsOf[x] {
@@ -222,6 +238,7 @@ func (s *Solver) propagate() bool {
 			k := s.stale[n-1]
 			s.stale, s.dirty[k] = s.stale[:n-1], false
 			if !s.propagateSum(&s.sums[k]) {
+				s.cause = BySum
 				return false
 			}
 			continue
@@ -231,6 +248,7 @@ func (s *Solver) propagate() bool {
 			return true
 		}
 		if s.tasks[k].changed = false; !s.tasks[k].propagate(s) {
+			s.cause = ByMachine
 			return false
 		}
 	}
