@@ -147,8 +147,8 @@ type Setting struct {
 	// Time limit of the method; 0: none. Methods stop at it and return what
 	// they have.
 	Time time.Duration
-	// Spent is what of Time was over before the method: the search for the range that a
-	// percentage of memory is of. A tenth of Time is left to the method, whatever it was.
+	// Spent is the part of Time that passed before Run: reading the instance, its view and
+	// range. A tenth of Time is left to the method in any case.
 	Spent time.Duration
 	// Gap is the relative gap at which a proof counts as closed.
 	Gap     float64

@@ -127,8 +127,7 @@ const mostProcessors = 1 << 12
 // job is a solve or compare with its words turned into values.
 type job struct {
 	render.Case
-	memoryWords string        // how the user wrote the memory
-	ranged      time.Duration // what it took to find the range
+	memoryWords string // how the user wrote the memory
 }
 
 // job reads the instance and checks every flag.
@@ -164,9 +163,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && o.gpu == "")
-	j.ranged = time.Since(began)
 	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
 		if o.memory != "" {
@@ -288,6 +285,7 @@ func load(s streams, p *solve.Problem, spec string) (*solve.Instance, error) {
 }
 
 func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string) error {
+	began := time.Now()
 	j, err := o.job(ctx, s, spec)
 	if err != nil {
 		return err
@@ -295,7 +293,6 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	if spec == "" && o.problem == "" && !o.quiet {
 		fmt.Fprintf(s.err, "demonstration: %s of %s; workbench plan INSTANCE --gpu SIZE answers for a network of your own\n", j.Problem.Name, j.Problem.Example)
 	}
-	j.Setting.Spent = j.ranged // of the one limit there is; each method of a comparison has its own
 	m, err := catalog.FindMethod(j.Problem, cmp.Or(o.method, catalog.DefaultMethod(j.Problem, j.Instance)))
 	if err != nil {
 		return err
@@ -333,6 +330,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 		line = progress.NewSolve(s.err, j.Problem)
 		j.Setting.OnProgress = line.Update
 	}
+	j.Setting.Spent = time.Since(began) // of the one limit there is; each method of a comparison has its own
 	r := solve.Run(ctx, j.Problem, m, j.Instance, j.Setting)
 	line.Done()
 	results := s.out

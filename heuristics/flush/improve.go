@@ -28,10 +28,13 @@ func starts() []Method {
 // below that order, it takes that of a GPU alone for one, too.
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var orders []flush.Order
-	for _, m := range starts() {
+	for _, m := range append(starts(), Send(Modulo(g.Seed))) {
+		if ctx.Err() != nil && best(v, orders...) != nil {
+			break
+		}
 		orders = append(orders, m(ctx, v))
 	}
-	s := best(v, append(orders, Send(Modulo(g.Seed))(ctx, v))...)
+	s := best(v, orders...)
 	if s == nil {
 		return Found{}
 	}

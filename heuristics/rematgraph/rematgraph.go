@@ -58,6 +58,9 @@ func written(method string, computations int) error {
 // which a plan is known, see rematgraph.View.Least, high the peak of store-all, in bytes.
 func Range(v *rematgraph.View) (low, high float64) {
 	high = KeepingAll(v)
+	if v.Stopped != nil && v.Stopped() {
+		return high, high
+	}
 	return min(v.Least().High, high), high
 }
 

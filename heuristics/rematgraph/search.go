@@ -151,7 +151,7 @@ func (s *search) start(rounds int) {
 func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	least := v.Least()
 	if platform.Fits(least.High, p.Memory) {
-		if err := written("search", len(least.Order)); err != nil {
+		if err := written("search", least.Computations(v)); err != nil {
 			return nil, err
 		}
 		return least.Fill(v.NewPlan("search", p), v), nil

@@ -97,6 +97,7 @@ func flushView(in *solve.Instance, p platform.Platform) (*flush.Instance, error)
 	if err != nil {
 		return nil, solve.InputError(err)
 	}
+	v.Stop = in.Stop
 	return v, nil
 }
 
@@ -165,7 +166,7 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 					return nil, err
 				}
 			}
-			found := work(ctx, v, flushGoal(v, name, s))
+			found := work(ctx, v, flushGoal(in, name, s))
 			out.Stopped = ctx.Err() != nil
 			if found.Bound > 0 {
 				b := proof.BySearch(found.Bound, found.By)
@@ -181,8 +182,8 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 }
 
 // flushGoal tells a method what there is to tell.
-func flushGoal(v *flush.Instance, name string, s solve.Setting) heuristics.Goal {
-	start, bound := time.Now(), v.Bound().Value
+func flushGoal(in *solve.Instance, name string, s solve.Setting) heuristics.Goal {
+	start, bound := time.Now(), flushBound(in, s).Value
 	g := heuristics.Goal{Bound: bound, Seed: uint64(s.Seed)}
 	if s.OnProgress != nil {
 		g.OnProgress = func(objective float64) {
@@ -218,7 +219,7 @@ func flushMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve
 	if err := v.Fits(); err != nil {
 		return nil, err
 	}
-	goal := flushGoal(v, name, s)
+	goal := flushGoal(in, name, s)
 	goal.Steps = heuristics.FewSteps
 	out := &solve.Outcome{}
 	found := heuristics.Improve(ctx, v, goal)

@@ -27,12 +27,17 @@ func (b *Bound) String() string {
 // what the additions in them may have been rounded up. They hold for the span and, with
 // what comes before the first and after the last operation of the GPU, for the makespan.
 // Where something is sent to the host they are those of [Instance.Resident], but for little, which
-// counts all that is held, and link. O(GPUs·stages·micro-batches²) at most.
+// counts all that is held, and link. Once v.Stop is closed those of the GPUs so far are
+// returned. O(GPUs·stages·micro-batches²) at most.
 func (v *Instance) Bounds() []Bound {
 	var list []Bound
 	all, v := v, v.Resident()
+	trips := v.trips()
 	for g := range v.On {
-		list = append(list, v.boundsOf(g)...)
+		if g > 0 && v.Stop.Given() {
+			break
+		}
+		list = append(list, v.boundsOf(g, trips)...)
 		if all.Moves[g] {
 			own := []Bound{{all.link(g), "link", g}, {all.little(g), "little", g}}
 			if !v.Span() {
@@ -126,7 +131,7 @@ func (v *Instance) backwards(stage int) float64 {
 //
 // little, round trips and packing: see [Instance.little], [Instance.roundTrips] and
 // [Instance.packing].
-func (v *Instance) boundsOf(g int) []Bound {
+func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 	first, last := v.On[g][0], v.On[g][len(v.On[g])-1]
 	load, all := 0.0, int64(0)
 	for _, s := range v.On[g] {
@@ -142,7 +147,7 @@ func (v *Instance) boundsOf(g int) []Bound {
 	case down > up:
 		by = "cool-down"
 	}
-	list := []Bound{{load, "load", g}, {load + idle, by, g}, {v.little(g), "little", g}, {v.roundTrips(g), "round-trips", g}, {v.packing(g), "packing", g}}
+	list := []Bound{{load, "load", g}, {load + idle, by, g}, {v.little(g), "little", g}, {v.roundTrips(g, trips), "round-trips", g}, {v.packing(g), "packing", g}}
 	if !v.Span() {
 		v.outside(g, list)
 	}
@@ -303,10 +308,11 @@ func (v *Instance) little(g int) float64 {
 //	E_s(j) ≥ S_s(i) + n·Σ(F_r + B_r) + max(0, n·ΣW_r − late)
 //
 // After the last B on the GPU its W follows. O(stages·micro-batches²) at most.
-func (v *Instance) roundTrips(g int) float64 {
-	trips := make([]*trip, v.Stages)
-	for s := range trips {
-		trips[s] = v.trip(s)
+//
+// Trips are those of all stages, whose times are overwritten.
+func (v *Instance) roundTrips(g int, trips []*trip) float64 {
+	for _, x := range trips {
+		x.reset()
 	}
 	first := v.On[g][0]
 	for j := 1; j <= v.Jobs; j++ {
@@ -343,12 +349,27 @@ type trip struct {
 	busy, more          float64   // the largest S(i) − (i − 1)·work, and with weights
 }
 
-func (v *Instance) trip(s int) *trip {
-	g, minus := v.GPU[s], math.Inf(-1)
-	x := &trip{start: make([]float64, v.Jobs+1), end: make([]float64, v.Jobs+1), weight: v.Time[s][W], late: v.mostWeights(g), busy: minus, more: minus}
+// trips returns those of all stages.
+func (v *Instance) trips() []*trip {
+	all := make([]*trip, v.Stages)
+	for s := range all {
+		all[s] = v.trip(s)
+	}
+	return all
+}
+
+// reset makes all times unknown.
+func (x *trip) reset() {
+	minus := math.Inf(-1)
 	for j := range x.start {
 		x.start[j], x.end[j] = minus, minus
 	}
+	x.busy, x.more = minus, minus
+}
+
+func (v *Instance) trip(s int) *trip {
+	g := v.GPU[s]
+	x := &trip{start: make([]float64, v.Jobs+1), end: make([]float64, v.Jobs+1), weight: v.Time[s][W], late: v.mostWeights(g)}
 	kept := int64(0)
 	for _, r := range v.On[g] {
 		if r <= s {

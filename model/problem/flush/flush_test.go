@@ -186,3 +186,23 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundsStopped: bounds that are stopped are those of the first GPU, and of all.
+func TestBoundsStopped(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	closed := make(chan struct{})
+	close(closed)
+	for range 50 {
+		in := optimum.RandomStages(r, 3, false)
+		v, err := flush.New(in, platform.Platform{Placement: plan.Straight, Processors: 3, MicroBatches: 3, Memory: 1e6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := v.Bounds()
+		v.Stop = closed
+		few := v.Bounds()
+		if len(few) == 0 || len(few) >= len(all) || few[0].Value > all[0].Value {
+			t.Fatalf("%v stopped, %v else", few, all)
+		}
+	}
+}

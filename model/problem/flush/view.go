@@ -81,6 +81,7 @@ type Instance struct {
 	Split     []bool         // there is a W
 	Sends     []bool         // there are O and P
 	Moves     []bool         // by GPU: some stage of it sends
+	Stop      plan.Stop      // once closed, ends Bounds early; nil: never
 	// Fused says that a W directly behind the B of its micro-batch is one operation with it, as PyTorch runs them: other
 	// stages get the gradient when both have ended, and B takes no memory for W. See [stages.Torch].
 	Fused bool

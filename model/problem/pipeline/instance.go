@@ -113,17 +113,17 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	return in, nil
 }
 
-// mostLayers is how many layers a chain has at most: bounds, least memory and the best
+// MostLayers is the largest number of layers of a chain in a pipeline: bounds, least memory and the best
 // contiguous allocation take O(P·n²), a second for 2,000.
-const mostLayers = 4000
+const MostLayers = 4000
 
 // check says what means nothing in an instance.
 func check(c *chain.Chain, p platform.Platform, model string) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: it has no layers, at least one is needed", ErrChain)
 	}
-	if n := len(c.Layers); n > mostLayers {
-		return fmt.Errorf("%w: chain %q has %d layers, pipelines are planned for at most %d: join layers", ErrChain, c.Name, n, mostLayers)
+	if n := len(c.Layers); n > MostLayers {
+		return fmt.Errorf("%w: chain %q has %d layers, pipelines are planned for at most %d: join layers", ErrChain, c.Name, n, MostLayers)
 	}
 	for i, l := range c.Layers {
 		for _, x := range []float64{l.ForwardTime, l.BackwardTime} {

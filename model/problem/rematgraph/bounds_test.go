@@ -146,3 +146,37 @@ func TestDearest(t *testing.T) {
 		}
 	}
 }
+
+// TestStopped: a stopped bound tries the first nodes and holds; the next call has the whole one.
+func TestStopped(t *testing.T) {
+	b := &bounds{v: &View{N: looked, Stopped: func() bool { return true }}}
+	nodes := map[int]bool{}
+	b.dearest(5, func(x int) (int64, bool) { nodes[x] = true; return 0, true })
+	if len(nodes) != firstLooks || !nodes[looked/2] && !nodes[2048] {
+		t.Errorf("%d nodes are tried: %v", len(nodes), nodes)
+	}
+	r := rand.New(rand.NewPCG(3, 3))
+	lower := 0
+	for range 200 {
+		g := exhaustive.RandomGraph(r, 7)
+		v := of(t, g)
+		memory := v.Least().High + float64(r.IntN(4))
+		whole := v.TimeBound(memory).Seconds
+		v = of(t, g)
+		v.Stopped = func() bool { return true }
+		early := v.TimeBound(memory).Seconds
+		if early > whole || early < g.TotalTime()*(1-1e-9) {
+			t.Fatalf("%v when stopped, %v else, %v of all nodes", early, whole, g.TotalTime())
+		}
+		if early < whole {
+			lower++
+		}
+		v.Stopped = nil
+		if again := v.TimeBound(memory).Seconds; again != whole {
+			t.Fatalf("%v after %v when stopped, %v else", again, early, whole)
+		}
+	}
+	if lower == 0 {
+		t.Error("no bound is lower when stopped")
+	}
+}

@@ -14,8 +14,9 @@ import (
 // Fits returns a *plan.Infeasible error if it is proved that no plan of the graph
 // fits in so many bytes. No error proves nothing.
 func (v *View) Fits(memory float64) error {
-	if platform.Fits(v.bounds().frugal(), memory) {
-		return nil
+	b := v.bounds()
+	if v.N > leastNodes && platform.Fits(b.least, memory) || v.N <= leastNodes && platform.Fits(b.frugal(), memory) {
+		return nil // no search would prove more
 	}
 	if x := v.Least(); !platform.Fits(x.Low, memory) {
 		return &plan.Infeasible{Problem: plan.Remat, Memory: x.Low, Given: memory, Why: x.Why}

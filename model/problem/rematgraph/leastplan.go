@@ -7,13 +7,21 @@ import (
 	"workbench/model/instance/training"
 )
 
-// Least is what is known of the least memory in which there is a plan, in units of
+// Least is what is known of the minimum memory in which there is a plan, in units of
 // the graph: no plan takes less than Low, because of Why, and the one that computes
-// Order takes High.
+// Order takes High. A nil Order stands for that of [View.Frugal], which is long.
 type Least struct {
 	Low, High float64
 	Why       string
 	Order     []int32
+}
+
+// Computations returns the length of the plan that takes x.High.
+func (x *Least) Computations(v *View) int {
+	if x.Order == nil {
+		return v.Frugal().Computations()
+	}
+	return len(x.Order)
 }
 
 // Limits of the searches of [View.Least]: the product of nodes and states of each,
@@ -40,7 +48,7 @@ func (v *View) Least() Least {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if b.known == nil {
-		b.known = &Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().Order()}
+		b.known = &Least{Low: b.least, Why: b.why, High: b.frugal()}
 	}
 	if !b.over {
 		b.narrow(b.known)

@@ -58,11 +58,15 @@ func (s *Schedule) Fill(p *plan.Plan) *plan.Plan {
 // Fill sets operations and claims of a plan for v, of which x is the least memory,
 // to the one that takes x.High, and returns it.
 func (x *Least) Fill(p *plan.Plan, v *View) *plan.Plan {
+	order := x.Order
+	if order == nil {
+		order = v.Frugal().Order()
+	}
 	room := 0
-	for _, j := range x.Order {
+	for _, j := range order {
 		room += v.room(int(j))
 	}
-	return fill(p, v.ops(room, func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
+	return fill(p, v.ops(room, func(compute, free func(int)) { v.replay(order, compute, free) }), x.High)
 }
 
 func fill(p *plan.Plan, ops []plan.Op, peak float64) *plan.Plan {

@@ -24,8 +24,9 @@ import (
 	"workbench/model/platform"
 )
 
-// Most is the largest number of nodes: the sets of a schedule take n²/4 bytes.
-const Most = 20_000
+// Most is the largest number of nodes: the sets of a schedule take n²/4 bytes, and with
+// this many a search takes 0.6 GB and begins within half a second.
+const Most = 10_000
 
 // Errors of this package.
 var (
@@ -59,7 +60,7 @@ type View struct {
 	Until  []int
 	Result []bool // by value: it is there at the end
 	Pinned []bool // by value: it may not be sent to a host
-	// Stopped, if not nil, says that the searches of Least are to end.
+	// Stopped, if not nil, reports whether the searches of Least and TimeBound are to end.
 	Stopped func() bool
 
 	once sync.Once // of made
