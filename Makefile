@@ -55,7 +55,7 @@ export TORCH ?=
 RUN_TORCH = cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
 	OMP_NUM_THREADS=1 MKL_CBWR=AUTO,STRICT LD_PRELOAD="$$counter $$LD_PRELOAD" $$python
 test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt', TORCH=2.11
-	@$(RUN_TORCH) -m pytest $(PYTEST)
+	@$(RUN_TORCH) -m pytest $$($$python -c 'import xdist' 2>/dev/null && printf -- '-n 2') $(PYTEST)
 
 TABLES := graphs
 torch-tables: build torch ## the tables of docs/pytorch.md, minutes each; TABLES='graphs|chains|partitions|times [NETWORK ...]'
