@@ -22,14 +22,15 @@ var computed = map[string][]string{
 		"load", "warm-up", "cool-down", "warm-up and cool-down", "little", "round-trips", "packing", "gaps",
 	},
 	"bench/solve/method/rematoffload_graph.go": {"what does not fit in memory beside … is moved or computed again"},
+	"bench/solve/method/placement.go":          {"the load: what is alive together", "cliques of buffers that may not overlap", "cliques of conflicts and penalties (Turán)"},
 	"bench/solve/method/pipeline.go":           {"branch and bound (… allocations, … decisions about patterns)"},
 	"model/proof/optimum.go":                   {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
 	"ilp/rematgraph/solve.go":                  {"what does not fit in memory beside … is computed again"},
 }
 
-// docs/proofs.md names every bound that some method may print, and every formulation.
+// docs/bounds.md names every bound that some method may print, and every formulation.
 func TestBoundsAreOnThePage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/proofs.md")
+	text, err := os.ReadFile("../../docs/bounds.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestBoundsAreOnThePage(t *testing.T) {
 	}
 	on := func(file, name string) {
 		if !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("%s has a bound `%s`, docs/proofs.md does not say what it proves", file, name)
+			t.Errorf("%s has a bound `%s`, docs/bounds.md does not say what it proves", file, name)
 		}
 	}
 	found := 0
@@ -101,7 +102,7 @@ func TestBoundsAreOnThePage(t *testing.T) {
 	}
 	for _, f := range ilp.Formulations() {
 		if !strings.Contains(page, f.Name) {
-			t.Errorf("docs/proofs.md does not say what %s proves", f.Name)
+			t.Errorf("docs/bounds.md does not say what %s proves", f.Name)
 		}
 	}
 }

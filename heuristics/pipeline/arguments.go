@@ -41,7 +41,7 @@ const (
 	noPattern
 )
 
-// String names the argument in the words of docs/proofs.md. GPUs are numbered by their first layers.
+// String names the argument in the words of docs/pipeline-proofs.md. GPUs are numbered by their first layers.
 func (a argument) String() string {
 	var list []string
 	for s := a.gpus; s != 0 && a.gpus != allProcessors; s &= s - 1 {

@@ -13,11 +13,11 @@ import (
 	"workbench/model/plan"
 )
 
-// TestProofsDocument: docs/proofs.md has a row for every formulation whose programs
+// TestProofsDocument: docs/bounds.md has a row for every formulation whose programs
 // bound anything, with the assumptions of those that have some, and names the others
 // as ones that bound nothing.
 func TestProofsDocument(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/proofs.md")
+	text, err := os.ReadFile("../../../docs/bounds.md")
 	if err != nil {
 		t.Fatal(err)
 	}
