@@ -22,7 +22,7 @@ LINK_TESTS := -ldflags='-s -compressdwarf=false $(GOLD)'
 TOOL := go tool -modfile=tools/go.mod
 
 build: setup ## build bin/workbench (the default)
-	@$(WITH_SOLVERS) go build -trimpath -o bin/workbench ./cmd/workbench
+	@$(WITH_SOLVERS) go build -trimpath -buildvcs=auto $(LINK_TESTS) -o bin/workbench ./cmd/workbench
 
 solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='…'
 	@$(WITH_SOLVERS) bin/workbench solve --backend $(BACKEND) $(ARGS)

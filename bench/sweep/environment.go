@@ -32,7 +32,7 @@ type Environment struct {
 func Here(backends map[string]string, isolated bool, jobs int) Environment {
 	e := Environment{
 		Format: EnvironmentFormat, Version: Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: usableMemory(),
+		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.GOMAXPROCS(0), Memory: usableMemory(),
 		Backends: backends, Isolated: isolated, Jobs: jobs,
 	}
 	e.Digest = digest(e)

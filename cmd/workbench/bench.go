@@ -11,7 +11,7 @@ func newBench(s streams) *cli.Command {
 		Usage: "sweeps: many methods on many instances, from a specification to a report",
 		Subcommands: []*cli.Command{
 			newBenchRun(s), newBenchResume(s), newBenchMerge(s), newBenchServe(s), newBenchWork(s),
-			newBenchReport(s), newBenchCompare(s), newBenchHistory(s), newBenchExport(s),
+			newBenchReport(s), newBenchCompare(s), newBenchHistory(s), newBenchExport(s), newBenchStatus(s), newBenchPrune(s),
 		},
 	}
 }

@@ -111,7 +111,7 @@ func benchReport(s streams, o *reportOptions, path string) error {
 
 // readNight reads a sweep that has rows.
 func readNight(path string) (*results.Night, error) {
-	n, err := results.Read(path)
+	n, err := results.ReadNight(path)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type benchOptions struct {
 
 func (o *benchOptions) runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.NumCPU(), DefaultText: "number of cores", Destination: &o.jobs, Category: "sweep"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.GOMAXPROCS(0), DefaultText: "cores that the control group allows", Destination: &o.jobs, Category: "sweep"},
 		&cli.StringFlag{Name: "shard", Usage: "do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm array or an indexed Kubernetes job says)", Destination: &o.shard, Category: "sweep"},
 		&cli.BoolFlag{Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the run", Destination: &o.inProcess, Category: "sweep"},
 		&cli.BoolFlag{Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry, Category: "sweep"},

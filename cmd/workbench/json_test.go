@@ -59,6 +59,7 @@ var printed = []struct {
 	{line: "bench merge --into @all @night"},
 	{line: "bench compare @night @all"},
 	{line: "bench history @night @all"},
+	{line: "bench status @."},
 }
 
 // without are commands that take --format and print no JSON, or none of their own.

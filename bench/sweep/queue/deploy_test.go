@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -185,15 +186,20 @@ type manifest struct {
 			Spec     struct {
 				RestartPolicy   string `yaml:"restartPolicy"`
 				SecurityContext struct {
-					RunAsNonRoot bool `yaml:"runAsNonRoot"`
-					RunAsUser    int  `yaml:"runAsUser"`
-					RunAsGroup   int  `yaml:"runAsGroup"`
-					FSGroup      int  `yaml:"fsGroup"`
+					RunAsNonRoot bool                  `yaml:"runAsNonRoot"`
+					RunAsUser    int                   `yaml:"runAsUser"`
+					RunAsGroup   int                   `yaml:"runAsGroup"`
+					FSGroup      int                   `yaml:"fsGroup"`
+					Seccomp      struct{ Type string } `yaml:"seccompProfile"`
 				} `yaml:"securityContext"`
 				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
 				Containers                    []struct {
-					Name, Image   string
-					WorkingDir    string `yaml:"workingDir"`
+					Name, Image string
+					WorkingDir  string `yaml:"workingDir"`
+					Security    struct {
+						Escalation   *bool `yaml:"allowPrivilegeEscalation"`
+						Capabilities struct{ Drop []string }
+					} `yaml:"securityContext"`
 					Command, Args []string
 					Env           []struct{ Name, Value string }
 					Resources     struct{ Requests, Limits map[string]string }
@@ -219,6 +225,9 @@ type manifest struct {
 		// of a Service
 		Selector map[string]string
 		Ports    []struct{ Port int }
+		// of a PersistentVolumeClaim
+		AccessModes []string `yaml:"accessModes"`
+		Resources   struct{ Requests map[string]string }
 	}
 }
 
@@ -234,7 +243,7 @@ func manifests(t *testing.T, name string) map[string]manifest {
 			t.Fatalf("%s: %v", name, err)
 		}
 		all[m.Kind+" "+m.Metadata.Name] = m
-		if want := map[string]string{"Job": "batch/v1", "Service": "v1"}[m.Kind]; m.APIVersion != want {
+		if want := map[string]string{"Job": "batch/v1", "Service": "v1", "PersistentVolumeClaim": "v1"}[m.Kind]; m.APIVersion != want {
 			t.Errorf("%s: %s is of %q, want %q", name, m.Kind, m.APIVersion, want)
 		}
 		for _, c := range m.Spec.Template.Spec.Containers {
@@ -291,6 +300,21 @@ func TestPodsRunAsTheUserOfTheImage(t *testing.T) {
 			if user := fmt.Sprintf("\nUSER %d:%d\n", u.RunAsUser, u.RunAsGroup); !strings.Contains(contents(t, filepath.Join(deployed, "Dockerfile")), user) {
 				t.Errorf("%s: the image has no %q", name, user)
 			}
+			// Pod Security "restricted", but for the volumes, which are of its kinds.
+			for _, c := range m.Spec.Template.Spec.Containers {
+				x := c.Security
+				if x.Escalation == nil || *x.Escalation || !slices.Equal(x.Capabilities.Drop, []string{"ALL"}) || u.Seccomp.Type != "RuntimeDefault" {
+					t.Errorf("%s: not restricted: %+v, %+v", name, x, u)
+				}
+				if !strings.Contains(c.Image, "@sha256:") {
+					t.Errorf("%s: the image %s is not pinned by digest", name, c.Image)
+				}
+			}
+			for _, v := range m.Spec.Template.Spec.Volumes {
+				if _, made := manifests(t, file)["PersistentVolumeClaim "+v.Claim.ClaimName]; v.Claim.ClaimName != "" && !made {
+					t.Errorf("%s: nothing makes the claim %s", name, v.Claim.ClaimName)
+				}
+			}
 			if !u.RunAsNonRoot || u.RunAsUser == 0 || u.FSGroup != u.RunAsGroup {
 				t.Errorf("%s: %+v", name, u)
 			}
@@ -339,33 +363,61 @@ esac
 func TestNightlyScript(t *testing.T) {
 	nights := filepath.Join(t.TempDir(), "the nights")
 	runs := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
+	pruned := "workbench bench prune " + nights + " --keep 30\n"
 	report := "workbench bench report " + nights + "/%[1]s\n"
 	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s\n" +
 		"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
+	history := func(days ...string) string {
+		s := "workbench bench history"
+		for _, d := range days {
+			s += " " + nights + "/" + d
+		}
+		return s + " --html " + nights + "/history.html\n"
+	}
 	if err := os.MkdirAll(filepath.Join(nights, "2026-11-01"), 0o755); err != nil { // was not done
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ today, before, want string }{
-		{"2026-11-20", "", runs + report},
-		{"2026-11-21", "2026-11-20", runs + compared},
-		{"2026-11-21", "2026-11-20", runs + compared},
-		{"2026-11-23", "2026-11-21", runs + compared},
+	accept := func(night string) {
+		if err := os.WriteFile(filepath.Join(nights, "accepted"), []byte(night+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ today, before, want, accepted string }{
+		{"2026-11-20", "", runs + report + pruned, ""},
+		{"2026-11-21", "2026-11-20", runs + compared + pruned, ""},
+		{"2026-11-21", "2026-11-20", runs + compared + pruned, ""},
+		{"2026-11-23", "2026-11-21", runs + compared + history("2026-11-20", "2026-11-21", "2026-11-23") + pruned, ""},
+		{"2026-11-24", "2026-11-23", runs + compared + history("2026-11-21", "2026-11-23", "2026-11-24") + pruned, "2026-11-21"},
+		{"2026-11-24", "2026-11-23", runs + compared + pruned, "2026-11-23"},
 	} {
+		if tt.accepted != "" {
+			accept(tt.accepted)
+		}
 		want := fmt.Sprintf(tt.want+"%.0[2]s", tt.today, tt.before)
 		out, log, err := nightly(t, nights, tt.today, makesSweep)
 		if err != nil || log != want {
 			t.Errorf("%s: %v %s\ngot\n%swant\n%s", tt.today, err, out, log, want)
 		}
+		if lines := strings.Count(out, "\n"); lines == 0 || lines > 12 {
+			t.Errorf("%s: a summary of %d lines:\n%s", tt.today, lines, out)
+		}
 	}
-	_, log, err := nightly(t, nights, "2026-11-24", makesSweep+"[ $2 != compare ]\n")
-	var worse *exec.ExitError
-	if want := fmt.Sprintf(runs+compared, "2026-11-24", "2026-11-23"); !errors.As(err, &worse) || worse.ExitCode() != 1 || log != want {
-		t.Errorf("a worse night: %v\ngot\n%swant\n%s", err, log, want)
-	}
-	_, log, err = nightly(t, nights, "2026-11-25", "exit 4\n")
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 4 || strings.Contains(log, "report") {
-		t.Errorf("after a run that failed: %v\n%s", err, log)
+	for _, tt := range []struct {
+		fails  string
+		status int
+		last   string
+	}{
+		{"[ $2 != compare ]\n", 1, "prune"},
+		{"[ $2 != run ] || exit 6\n", 6, "prune"},                           // tasks failed: all else is done
+		{"case $2 in run) exit 6 ;; compare) exit 1 ;; esac\n", 1, "prune"}, // worse counts more
+		{"exit 4\n", 4, "run"},
+	} {
+		_, log, err := nightly(t, nights, "2026-11-25", makesSweep+tt.fails)
+		lines := strings.Split(strings.TrimSpace(log), "\n")
+		if !errors.As(err, &exit) || exit.ExitCode() != tt.status || !strings.HasPrefix(lines[len(lines)-1], "workbench bench "+tt.last) {
+			t.Errorf("%s: %v, want %d\n%s", tt.fails, err, tt.status, log)
+		}
 	}
 }
 
@@ -402,13 +454,19 @@ func TestSystemdUnits(t *testing.T) {
 		t.Skip("systemd-analyze is not installed")
 	}
 	dir := t.TempDir()
-	names := []string{"workbench-nightly.service", "workbench-nightly.timer", "workbench-worker.service"}
+	names := []string{"workbench-nightly.service", "workbench-nightly.timer", "workbench-worker.service", "workbench-failed@.service"}
 	for _, name := range names {
 		text := contents(t, filepath.Join(deployed, name))
 		text = regexp.MustCompile(`ExecStart=\S+`).ReplaceAllString(text, "ExecStart=/bin/true") // the rest is there
 		text = regexp.MustCompile(`User=\S+`).ReplaceAllString(text, "User=root")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{names[0], names[2]} { // 40: 4.0 of 10
+		out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=40", filepath.Join(dir, name)).CombinedOutput()
+		if err != nil && !strings.Contains(string(out), "unrecognized option") { // before systemd 250
+			t.Errorf("%s: exposed more than 4.0 of 10:\n%s", name, out)
 		}
 	}
 	for _, name := range names {

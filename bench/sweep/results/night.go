@@ -30,9 +30,9 @@ type Night struct {
 	Damage                  string
 }
 
-// Read reads the night in a folder of a sweep, or in one file of rows. Errors
+// ReadNight reads the night in a folder of a sweep, or in one file of rows. Errors
 // are the user's.
-func Read(path string) (*Night, error) {
+func ReadNight(path string) (*Night, error) {
 	c, err := store.Read(path)
 	if err != nil {
 		return nil, err

@@ -163,17 +163,17 @@ func TestReadAndMissing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n, err := Read(dir)
+	n, err := ReadNight(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if missing := n.Missing(); n.Name != "night" || len(n.Rows) != 1 || len(missing) != 1 || missing[0].Method != "b" {
 		t.Errorf("%+v, missing %v", n, missing)
 	}
-	if n, err := Read(dir + "/rows.jsonl"); err != nil || len(n.Rows) != 1 || n.Tasks != nil {
+	if n, err := ReadNight(dir + "/rows.jsonl"); err != nil || len(n.Rows) != 1 || n.Tasks != nil {
 		t.Errorf("the file of rows: %+v, %v", n, err)
 	}
-	if _, err := Read(dir + "/none"); err == nil {
+	if _, err := ReadNight(dir + "/none"); err == nil {
 		t.Error("nothing was read")
 	}
 }

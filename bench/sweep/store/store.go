@@ -315,3 +315,15 @@ func (s *Store) Close() error {
 func lockedError() error {
 	return solve.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
 }
+
+// Remove removes the folder of a sweep with all it has, unless another process has it open.
+func Remove(dir string) error {
+	if !Exists(dir) {
+		return solve.InputError(fmt.Errorf("%s is no folder of a sweep", dir))
+	}
+	lock, err := takeLock(filepath.Join(dir, lockName))
+	if err != nil {
+		return fmt.Errorf("store %s: %w", dir, err)
+	}
+	return errors.Join(os.RemoveAll(dir), lock.Close())
+}
