@@ -19,21 +19,31 @@ import (
 
 func newVerify(s streams) *cli.Command {
 	o := &common{}
-	var certificate, memoryModel string
+	var certificate, memoryModel, to string
 	return &cli.Command{
 		Name:  "verify",
 		Usage: "replay a plan and print every broken rule, or check the proof of a bound",
 		Description: "PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
 			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
-		ArgsUsage: "INSTANCE PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE",
-		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}, &cli.StringFlag{Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage", Destination: &memoryModel}}, o.flags()...),
+		ArgsUsage: "INSTANCE PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
+		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}, &cli.StringFlag{Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage", Destination: &memoryModel}, &cli.StringFlag{Name: "to", Usage: "with --bound, write the proof to FILE as `FORMAT`: vipr", Destination: &to}}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			if certificate != "" {
-				a, err := args(c, 1, 1, "verify --bound CERTIFICATE INSTANCE")
-				if err != nil {
-					return err
+				files := 1
+				if to != "" {
+					files = 2
 				}
-				return verifyBound(s, o, certificate, a[0], memoryModel)
+				a, err := args(c, files, files, "verify --bound CERTIFICATE INSTANCE [--to vipr FILE]")
+				switch {
+				case err != nil:
+					return err
+				case to != "" && to != "vipr":
+					return usagef("--to %s: proofs are written as vipr", to)
+				}
+				return verifyBound(s, o, certificate, memoryModel, a)
+			}
+			if to != "" {
+				return usagef("--to %s: only with --bound CERTIFICATE", to)
 			}
 			a, err := args(c, 1, 2, "verify INSTANCE PLAN [flags]")
 			if err != nil {

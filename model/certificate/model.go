@@ -17,6 +17,9 @@ import (
 type Model struct {
 	Lower, Upper []float64
 
+	// implied are the bounds that were infinite, in the order in which they were replaced.
+	implied []implication
+
 	d      *milp.Data
 	growth float64 // relative error of one reduced cost, see Bound
 
@@ -49,6 +52,14 @@ func NewModel(d *milp.Data, cutoff float64) *Model {
 	return m
 }
 
+// implication is a bound of a column that a row implies of other bounds.
+type implication struct {
+	row    int32 // −1: the objective
+	side   float64
+	column int32
+	upper  bool
+}
+
 // passes of boundColumns over the rows: how long a chain of columns, each
 // bounded by the one before, may be.
 const passes = 50
@@ -62,11 +73,11 @@ func (m *Model) boundColumns(cutoff float64) {
 	}
 	objective := milp.Up.Add(cutoff, -d.Offset)
 	for range passes {
-		changed := m.imply(columns, d.Cost, 1, objective)
+		changed := m.imply(-1, columns, d.Cost, 1, objective)
 		for i := range d.RowLower {
 			col, val := m.row(int32(i))
-			up := m.imply(col, val, 1, d.RowUpper[i])
-			low := m.imply(col, val, -1, -d.RowLower[i])
+			up := m.imply(int32(i), col, val, 1, d.RowUpper[i])
+			low := m.imply(int32(i), col, val, -1, -d.RowLower[i])
 			changed = changed || up || low
 		}
 		if !changed {
@@ -103,7 +114,7 @@ func (m *Model) implies(col []int32, val []float64, sign float64) bool {
 // imply makes infinite bounds finite by Σ sign·val·x ≤ side: of each column, the
 // others at their least are known. Everything is rounded to the weaker side. It
 // reports whether there were any.
-func (m *Model) imply(col []int32, val []float64, sign, side float64) (changed bool) {
+func (m *Model) imply(row int32, col []int32, val []float64, sign, side float64) (changed bool) {
 	if math.IsInf(side, 0) || !m.implies(col, val, sign) {
 		return false
 	}
@@ -131,7 +142,10 @@ func (m *Model) imply(col []int32, val []float64, sign, side float64) (changed b
 			continue
 		}
 		bound := m.limit(a, j, milp.Up.Add(side, -others))
-		changed = changed || !math.IsInf(bound, 0)
+		if !math.IsInf(bound, 0) {
+			changed = true
+			m.implied = append(m.implied, implication{row, sign, j, a > 0})
+		}
 	}
 	return changed
 }
