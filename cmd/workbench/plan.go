@@ -174,7 +174,7 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	}
 	render.Strategies(s.out, r, o.gpu)
 	if best != nil && o.out != "" {
-		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench show %s --timeline plan.svg\n", o.out, best.Strategy, o.out)
+		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench show %s --html plan.html\n", o.out, best.Strategy, o.out)
 	}
 	return r.Err()
 }

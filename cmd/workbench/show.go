@@ -15,6 +15,7 @@ import (
 
 	"workbench/bench/atomicfile"
 	"workbench/bench/render"
+	"workbench/bench/render/page"
 	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -24,7 +25,7 @@ import (
 
 func newShow(s streams) *cli.Command {
 	o := &common{formats: []string{"text", "json", "dot"}}
-	var out, instance string
+	var out, instance, html, with string
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "summary of a plan, its timeline as a picture or a trace; summary of an instance",
@@ -35,6 +36,8 @@ func newShow(s streams) *cli.Command {
 			"training step what its peak is made of; --format dot draws that for Graphviz.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
+			&cli.StringFlag{Name: "html", Usage: "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors", Destination: &html, Category: "output"},
+			&cli.StringFlag{Name: "with", Usage: "with --html, another `PLAN` on the same time axis", Destination: &with, Category: "output"},
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
@@ -59,6 +62,11 @@ func newShow(s streams) *cli.Command {
 					return err
 				}
 			}
+			if html != "" {
+				if err := writePage(s, html, instance, a[0], with); err != nil {
+					return err
+				}
+			}
 			sum, err := verify.Summarize(in.Instance, p)
 			if err != nil {
 				return solve.InputError(err)
@@ -74,6 +82,42 @@ func newShow(s streams) *cli.Command {
 			return err
 		}),
 	}
+}
+
+// writePage writes plan files, those that are not "", as one page.
+func writePage(s streams, name, instance string, files ...string) error {
+	var plans []page.Plan
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		p, err := readPlan(s, file)
+		if err != nil {
+			return err
+		}
+		in, err := solve.LoadOf(p, file, instance, s.in)
+		if err != nil {
+			return err
+		}
+		problem, err := catalog.FindProblem(p.Problem)
+		if err != nil {
+			return err
+		}
+		sum, err := verify.Summarize(in.Instance, p)
+		if err != nil {
+			return solve.InputError(err)
+		}
+		plans = append(plans, page.Plan{
+			Name: fmt.Sprintf("%s by %s (%s)", p.Problem, p.Method, file), Summary: fmt.Sprint(sum),
+			Instance: in.Instance, Plan: p, Timeline: problem.Timeline, Tensors: problem.Tensors,
+		})
+	}
+	title := fmt.Sprintf("%s of %s", plans[0].Plan.Problem, plans[0].Instance.Title())
+	err := atomicfile.Write(name, s.out, func(w io.Writer) error { return page.Write(w, title, plans...) })
+	if errors.Is(err, plan.ErrUnreadable) {
+		return solve.InputError(err)
+	}
+	return err
 }
 
 // writeDecimals writes v as JSON with 15 digits of every number: as many as name one

@@ -31,6 +31,7 @@ const pofoSlots = 50
 func RematOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      combinedview.Problem,
+		Aliases:   []string{"recompute-and-offload"},
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",
