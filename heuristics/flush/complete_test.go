@@ -50,7 +50,27 @@ var eight = []unit{
 }
 
 // others have the least spans that the constraint solver CP-SAT of OR-tools 9.15 proves for its own model of them.
-var others = []unit{}
+var others = []unit{
+	{2, 2, plan.Interleaved, 8, 6, 1, true, 67},
+	{2, 2, plan.VShaped, 3, 6, 0, true, 20},
+	{2, 1, plan.Straight, 5, 1000, 0, false, 18},
+	{3, 2, plan.Interleaved, 4, 6, 0, true, 35},
+	{2, 2, plan.Interleaved, 5, 6, 0, false, 39},
+	{2, 1, plan.Straight, 3, 1000, 1, true, 11},
+	{4, 2, plan.VShaped, 4, 1000, 0, true, 27},
+	{4, 1, plan.Straight, 5, 4, 0, false, 36},
+	{4, 1, plan.Straight, 3, 6, 0, false, 18},
+	{4, 2, plan.Interleaved, 5, 1000, 0, true, 32},
+	{3, 1, plan.Straight, 5, 4, 0, false, 27},
+	{3, 2, plan.Interleaved, 5, 6, 0, true, 43},
+	{2, 1, plan.Straight, 3, 1000, 0, true, 9},
+	{4, 1, plan.Straight, 7, 4, 0, true, 36},
+	{3, 1, plan.Straight, 3, 1000, 0, false, 15},
+	{2, 2, plan.Interleaved, 4, 6, 1, true, 37},
+	{3, 2, plan.Interleaved, 8, 6, 1, false, 126},
+	{2, 1, plan.Straight, 5, 4, 0, true, 16},
+	{3, 2, plan.Interleaved, 5, 1000, 0, false, 36}, {3, 1, plan.Straight, 8, 6, 1, true, 36},
+}
 
 // The exact method finds and proves the least span of unit instances that bounds in closed form leave open, the values being those
 // of another method.
