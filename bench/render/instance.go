@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -136,5 +137,5 @@ func branches(w io.Writer, j *join.Join) {
 // sameCosts reports whether two layers differ at most in their names.
 func sameCosts(a, b chain.Layer) bool {
 	a.Name = b.Name
-	return a == b
+	return reflect.DeepEqual(a, b)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/lifetimes"
+	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -32,6 +34,37 @@ type Instance struct {
 	Stop plan.Stop
 
 	memo map[any]any // see Memo
+}
+
+// Count has a chain counted by a model of memory ([chain.Chain.Count]) and returns which it is: that of --model or, if model is
+// "", saved for chains and paper for others. Problems without models have none. The error is one of usage.
+func (p *Problem) Count(in *Instance, model string) (string, error) {
+	known := []string{platform.SavedModel, platform.PaperModel}
+	c := in.Chain()
+	switch {
+	case model != "" && !p.Models:
+		return "", InputError(fmt.Errorf("--model: %s has one model of memory; pipeline and weight-offload have two", p.Name))
+	case model != "" && !slices.Contains(known, model):
+		return "", InputError(fmt.Errorf("--model %q: %s", model, nearest.Hint(model, known)))
+	case model == platform.SavedModel && c == nil:
+		return "", InputError(fmt.Errorf("--model saved: the nodes of %s say what they put out and not what they save; --model paper counts the former", in.Name))
+	case !p.Models:
+		return "", nil
+	case c == nil:
+		return platform.PaperModel, nil
+	case model == "":
+		model = platform.SavedModel
+	}
+	in.Instance = c.Count(model)
+	return model, nil
+}
+
+// Model returns how a chain is counted.
+func (in *Instance) Model() string {
+	if c := in.Chain(); c != nil && c.AllSaved {
+		return platform.SavedModel
+	}
+	return platform.PaperModel
 }
 
 // Within calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being

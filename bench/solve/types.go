@@ -59,6 +59,8 @@ type Problem struct {
 	// Parallel says that there are several GPUs, and what a pipeline needs
 	// beside: weight copies and a memory model.
 	Parallel bool
+	// Models says that plans of chains count what platform.Model says.
+	Models bool
 	// Scheduled says that micro-batches pass through stages: there are numbers of them,
 	// placements and objectives.
 	Scheduled bool

@@ -159,14 +159,14 @@ func TestLimitsAreRoundedDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]string{
-		"solve --problem remat FILE --memory 0.8999":                  "memory 0.8 B",
-		"solve --problem remat FILE --memory 66.6%":                   "memory 0.8 B",
-		"solve --problem remat FILE --memory 8.9999e-10GB":            "memory 0.8 B",
-		"solve --problem remat FILE --memory 7.7e-10GiB":              "memory 0.8 B",
-		"compare --problem remat FILE --memory 0.8999":                "memory 0.8 B",
-		"formulation stats chain-milp-bound FILE --memory 0.8999":     "memory 0.8 B",
-		"curve --problem remat FILE --at 0.8999":                      "0.8 B",
-		"solve --problem weight-offload FILE --memory 1.1999 --quiet": "no plan fits in 1.1 bytes: at least 1.2 bytes are needed",
+		"solve --problem remat FILE --memory 0.8999":                                "memory 0.8 B",
+		"solve --problem remat FILE --memory 66.6%":                                 "memory 0.8 B",
+		"solve --problem remat FILE --memory 8.9999e-10GB":                          "memory 0.8 B",
+		"solve --problem remat FILE --memory 7.7e-10GiB":                            "memory 0.8 B",
+		"compare --problem remat FILE --memory 0.8999":                              "memory 0.8 B",
+		"formulation stats chain-milp-bound FILE --memory 0.8999":                   "memory 0.8 B",
+		"curve --problem remat FILE --at 0.8999":                                    "0.8 B",
+		"solve --problem weight-offload FILE --memory 1.1999 --model paper --quiet": "no plan fits in 1.1 bytes: at least 1.2 bytes are needed",
 	} {
 		var out, failed bytes.Buffer
 		runApp(t.Context(), strings.Fields("workbench "+strings.Replace(command, "FILE", file, 1)), strings.NewReader(""), &out, &failed)

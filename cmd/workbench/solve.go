@@ -38,7 +38,7 @@ type solveOptions struct {
 	backend, method, methods, gap         string
 	threads, seed, slots                  int
 	processors, weightCopies              int
-	memoryModel                           string
+	memoryModel, model                    string
 	schedule                              scheduleFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
@@ -55,6 +55,7 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn", Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas")},
 		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
 		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
+		&cli.StringFlag{Name: "model", Usage: "what the `MEMORY` of pipelines and weight offloading counts: saved (all that autograd saves, and overheads) or paper (outputs of layers only, as printed)", DefaultText: "saved; of graphs paper", Destination: &o.model, Category: "instance"},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
 	}, o.schedule.flags()...), o.gpuFlags.budgetFlags()...)
 }
@@ -161,6 +162,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 		p.Word = own
 	}
 	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
+		return nil, err
+	}
+	if set.Platform.Model, err = p.Count(in, o.model); err != nil {
 		return nil, err
 	}
 	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && o.gpu == "")

@@ -69,7 +69,8 @@ var others = []unit{
 	{2, 2, plan.Interleaved, 4, 6, 1, true, 37},
 	{3, 2, plan.Interleaved, 8, 6, 1, false, 126},
 	{2, 1, plan.Straight, 5, 4, 0, true, 16},
-	{3, 2, plan.Interleaved, 5, 1000, 0, false, 36}, {3, 1, plan.Straight, 8, 6, 1, true, 36},
+	{3, 2, plan.Interleaved, 5, 1000, 0, false, 36},
+	{3, 1, plan.Straight, 8, 6, 1, true, 36},
 }
 
 // The exact method finds and proves the least span of unit instances that bounds in closed form leave open, the values being those

@@ -276,3 +276,28 @@ func listed(ctx context.Context, v *flush.Instance) flush.Order {
 	}
 	return found
 }
+
+// A Lister lists instances that differ in their times and sizes only.
+type Lister struct{ rules []*rule }
+
+// NewLister returns a lister for instances with the stages, GPUs and micro-batches of v.
+func NewLister(v *flush.Instance) *Lister { return &Lister{rules(v)} }
+
+// Rules returns how many rules there are.
+func (l *Lister) Rules() int { return len(l.rules) }
+
+// Objective returns the objective of list scheduling by some of the rules, and which is the best; +Inf: none comes to an end in the
+// memory. It does not go on once a rule is at the bound. O(rules·operations·GPUs).
+func (l *Lister) Objective(v *flush.Instance, rules []int, bound float64) (least float64, best int) {
+	t := flush.NewTimer(v)
+	least, best = never, -1
+	for _, k := range rules {
+		if o := list(v, l.rules[k]); o != nil && t.Run(o, nil) && t.Objective() < least {
+			least, best = t.Objective(), k
+		}
+		if least <= bound*(1+1e-9) {
+			break
+		}
+	}
+	return least, best
+}

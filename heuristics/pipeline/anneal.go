@@ -264,12 +264,12 @@ func (c *orders) memory(number map[int]int) {
 		c.room[r] -= in.Weights[x.To] - in.Weights[x.From-1]
 		for l := x.From; l <= x.To; l++ {
 			y.kept += in.Kept[l]
-			y.forward = max(y.forward, y.kept+in.A[l])
+			y.forward = max(y.forward, y.kept+in.OwnF[l])
 		}
 		kept := 0.0
 		for l := x.From; l <= x.To; l++ {
 			kept += in.Kept[l]
-			y.backward = max(y.backward, kept-y.kept+in.D[l]+in.D[l-1])
+			y.backward = max(y.backward, kept-y.kept+in.OwnB[l])
 		}
 		if i+1 < n && !c.items[i+1].Cut {
 			y.afterF = in.A[x.To]

@@ -52,7 +52,7 @@ func (a *partialAllocation) network(n int, set processors, width int) network {
 		}
 		own, waits := 0.0, 0.0
 		if in.Task {
-			own = in.A[l]
+			own = in.OwnF[l]
 			if next(l+1, r) {
 				waits = in.A[l]
 			}
@@ -74,7 +74,7 @@ func (a *partialAllocation) network(n int, set processors, width int) network {
 		}
 		own, waits := a.hold[l], 0.0
 		if in.Task {
-			own += in.D[l] + in.D[l-1]
+			own += in.OwnB[l]
 			if next(l-1, r) {
 				waits = in.D[l-1]
 			}

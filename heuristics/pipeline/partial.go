@@ -184,13 +184,13 @@ func (a *partialAllocation) needs(list []int) float64 {
 		before := 0.0
 		for _, x := range list {
 			before += a.hold[x]
-			most = max(most, before*a.count(a.delay[x])+in.A[x], before+in.D[x]+in.D[x-1])
+			most = max(most, before*a.count(a.delay[x])+in.OwnF[x], before+in.OwnB[x])
 		}
 		return most
 	}
 	for k, x := range list {
 		later -= a.hold[x] * (a.count(a.delay[x]) - 1)
-		forward, backward := later+in.A[x], later+in.D[x]+in.D[x-1]
+		forward, backward := later+in.OwnF[x], later+in.OwnB[x]
 		for _, l := range list[:k+1] {
 			backward += a.hold[l] * a.count(a.delay[x]+a.fwd[x]-a.fwd[l])
 			forward += a.hold[l] * a.count(a.delay[x]+a.bwd[x]-a.bwd[l])

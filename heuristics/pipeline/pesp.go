@@ -408,7 +408,7 @@ func (e *enumeration) parts(only int) []part {
 		default:
 			x := part{
 				resource: r, f: in.UF[l], b: in.UB[l], hold: e.hold[l],
-				ownF: in.Kept[l] + in.A[l], ownB: in.D[l] + in.D[l-1], delay: e.delay[l],
+				ownF: in.Kept[l] + in.OwnF[l], ownB: in.OwnB[l], delay: e.delay[l],
 			}
 			if l == in.N || e.owner[l+1] == r {
 				x.outF = in.A[l]
@@ -458,7 +458,7 @@ func (e *enumeration) byStages(joined []plan.Stage) *view.Pattern {
 		parts[i].ownF = in.Peak(x.From, x.To)
 		parts[i].ownB = parts[i].ownF - parts[i].hold
 		if l := x.From; l == x.To { // of several layers, the peak
-			parts[i].ownF, parts[i].ownB = in.Kept[l]+in.A[l], in.D[l]+in.D[l-1]
+			parts[i].ownF, parts[i].ownB = in.Kept[l]+in.OwnF[l], in.OwnB[l]
 		}
 		fixed[x.Resource] += in.Weights[x.To] - in.Weights[x.From-1]
 		switch {

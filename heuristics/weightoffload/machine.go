@@ -151,10 +151,7 @@ func (m *machine) prefetch(k int, from float64) float64 {
 // compute places operation j not before ready and returns its start, +Inf if
 // it never fits.
 func (m *machine) compute(j int, ready float64) float64 {
-	gradient := 0.0
-	if m.in.Backward(j) {
-		gradient = m.in.W[m.in.Layer(j)]
-	}
+	gradient := m.in.Transient(j)
 	d := m.in.Act[j] - m.in.Act[m.act]
 	t := m.mem.window(d, gradient, m.in.U[j], max(ready, m.free))
 	if math.IsInf(t, 1) {

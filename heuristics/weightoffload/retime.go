@@ -68,7 +68,7 @@ func key(at float64, rank int32, ends int) uint64 {
 // Releases that are not deletions.
 const (
 	atStart int32 = iota - 2 // an operation needs less than the one before
-	atEnd                    // the gradient of a backward is gone
+	atEnd                    // what an operation needs only while it runs is gone
 )
 
 // Nodes: operation j is j, the prefetch of gap g is n+g, the upload of layer k
@@ -76,7 +76,7 @@ const (
 // i+1 releases of the cycle, and all of the cycles before, have happened.
 func newRetimer(in *instance) *retimer {
 	r := &retimer{in: in, barrier: 2*in.N + in.L}
-	r.when = make([]float64, r.barrier+2*in.L+in.N)
+	r.when = make([]float64, r.barrier+3*in.L+in.N)
 	return r
 }
 
@@ -154,11 +154,8 @@ func (r *retimer) computations(s *weightoffload.Schedule) {
 		if d < 0 {
 			r.release = append(r.release, item{key: key(at, int32(j), 0), node: int32(j), gap: atStart, amount: -d})
 		}
-		if in.Backward(j) {
-			w := in.W[in.Layer(j)]
-			if w > 0 {
-				r.release = append(r.release, item{key: key(math.Round((t-s.Op[0]+in.U[j])/grid), int32(j), 1), node: int32(j), gap: atEnd, amount: w})
-			}
+		if w := in.Transient(j); w > 0 {
+			r.release = append(r.release, item{key: key(math.Round((t-s.Op[0]+in.U[j])/grid), int32(j), 1), node: int32(j), gap: atEnd, amount: w})
 			d = max(d, 0) + w
 		}
 		if d > 0 {

@@ -100,7 +100,7 @@ func TestScaling(t *testing.T) {
 		p := device(t, c)
 		seconds := rapid.SampledFrom([]float64{1, 4, 0.125}).Draw(t, "seconds")
 		bytes := rapid.SampledFrom([]float64{1, 8, 1024}).Draw(t, "bytes")
-		q := platform.Platform{Memory: p.Memory * bytes, Bandwidth: p.Bandwidth * bytes / seconds}
+		q := platform.Platform{Memory: p.Memory * bytes, Bandwidth: p.Bandwidth * bytes / seconds, Model: p.Model}
 		for _, m := range all {
 			a, errA := m.run(c, p)
 			b, errB := m.run(scale(c, seconds, bytes), q)

@@ -118,10 +118,7 @@ func (m *steady) step(s *weightoffload.Schedule, now int) bool {
 // for it.
 func (m *steady) lookAhead(s *weightoffload.Schedule, now int) {
 	in := m.in
-	need := max(0, in.Act[now%in.N]-in.Act[m.act])
-	if in.Backward(now % in.N) {
-		need += in.W[in.Layer(now%in.N)]
-	}
+	need := max(0, in.Act[now%in.N]-in.Act[m.act]) + in.Transient(now%in.N)
 	for m.count < m.ahead {
 		x := max(m.next, now) + 1
 		for ; x < now+in.N && !s.Away[in.Gap(x%in.N)]; x++ {

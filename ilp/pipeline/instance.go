@@ -148,8 +148,8 @@ func (in *pipelineInstance) readStage(s int) {
 	stored, forward, backward := 0.0, 0.0, 0.0
 	for l := from; l <= to; l++ {
 		stored += x.Kept[l]
-		forward = max(forward, stored+x.A[l])
-		backward = max(backward, stored+x.D[l]+x.D[l-1])
+		forward = max(forward, stored+x.OwnF[l])
+		backward = max(backward, stored+x.OwnB[l])
 		in.d[f] += in.down(x.UF[l] / in.time)
 		in.d[b] += in.down(x.UB[l] / in.time)
 	}

@@ -317,6 +317,7 @@ func (v *offloading) consume(id int, now float64) {
 // on. Weights are held as long as they reside, a^k from the start of F_k to the
 // start of B_{k-1}, gradients of weights during their B ([001] (1)).
 func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
+	c = c.Count(p.Platform.Model)
 	period := *p.Period
 	eps := plan.Tolerance * period
 	residencies, err := periodic.Residencies(c, p)
@@ -349,7 +350,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 		}
 	}
 	always(c.Input.Activation, plan.TensorA, 0)
-	always(c.Layers[0].Activation, plan.TensorA, 1)
+	always(c.Holds(1), plan.TensorA, 1)
 	for _, r := range residencies {
 		w := c.Layers[r.Layer-1].Weight
 		if r.Op < 0 {
@@ -369,8 +370,11 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 					gap = period
 				}
 			}
-			turns(stay{from: forward[i].Start, to: forward[i].Start + gap, bytes: l.Activation, tensor: plan.TensorA, layer: i + 1})
+			turns(stay{from: forward[i].Start, to: forward[i].Start + gap, bytes: c.Holds(i + 1), tensor: plan.TensorA, layer: i + 1})
 		}
+		over, under := c.Beside(i + 1)
+		turns(stay{from: forward[i].Start, to: forward[i].End, bytes: over, tensor: "overhead", layer: i + 1})
+		turns(stay{from: backward[i].Start, to: backward[i].End, bytes: under, tensor: "gradients and overhead", layer: i + 1})
 		rest -= l.ForwardTime + l.BackwardTime
 	}
 	b.stays(all, end, eps)

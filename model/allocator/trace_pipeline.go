@@ -134,10 +134,10 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		wait := &waiting[t.batch]
 		if t.step < g.n { // F_ℓ
 			l := t.step + 1
-			if c.Kept != nil { // not what crosses, but what B_ℓ reads of it
+			if c.Kept != nil || c.AllSaved { // not what crosses, but what B_ℓ reads of it
 				g.give(t.start, wait)
 			}
-			if *at(l - 1) = *wait; c.Kept != nil || !g.here(t.step-1) {
+			if *at(l - 1) = *wait; c.Kept != nil || c.AllSaved || !g.here(t.step-1) {
 				*at(l - 1) = g.take(t.start, c.KeptBy(l), plan.TensorA, l-1)
 			}
 			*wait = g.take(t.start, g.a(l), plan.TensorA, l)

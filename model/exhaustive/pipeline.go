@@ -175,6 +175,7 @@ type pipelineStep struct {
 	gpu      int // of a computation, else -1
 	duration float64
 	in, out  float64 // bytes; of a computation
+	over     float64 // bytes, while it runs
 	kept     float64 // a_{ℓ-1}
 	partner  int     // of F_ℓ the step B_ℓ and of B_ℓ F_ℓ
 	waits    bool    // the next step is on this processor, too
@@ -195,6 +196,7 @@ func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, o
 		}
 		return c.Layers[l-1].Gradient
 	}
+	c = c.Count(m.Model)
 	s.fixed = make([]float64, m.Processors)
 	send := func(op string, l int, size float64) {
 		i, j := owner[l-1], owner[l]
@@ -206,9 +208,13 @@ func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, o
 		s.steps = append(s.steps, pipelineStep{op: op, layer: l, resource: fmt.Sprintf("link%d-%d", min(i, j), max(i, j)), gpu: -1, duration: size / m.Bandwidth})
 	}
 	compute := func(op string, l int, duration, in, out float64) {
+		over, backward := c.Overheads(l)
+		if op == plan.OpB {
+			over = backward
+		}
 		s.steps = append(s.steps, pipelineStep{
 			op: op, layer: l, resource: fmt.Sprintf("gpu%d", owner[l-1]), gpu: owner[l-1],
-			duration: duration, in: in, out: out, kept: c.KeptBy(l),
+			duration: duration, in: in, out: out, over: over, kept: c.KeptBy(l),
 		})
 	}
 	for l := 1; l <= n; l++ {
@@ -474,7 +480,7 @@ func (s *patterns) fits(D []float64) bool {
 // during returns what is stored at least while task i, of a step, runs.
 func (s *patterns) during(step, i int, ahead func(a, b, i int) int) float64 {
 	x := &s.steps[step]
-	bytes := s.fixed[x.gpu] + x.in + x.out
+	bytes := s.fixed[x.gpu] + x.in + x.out + x.over
 	for j := range s.steps {
 		y := &s.steps[j]
 		if y.gpu != x.gpu {

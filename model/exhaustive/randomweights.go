@@ -35,6 +35,16 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 		}
 		c.Layers = append(c.Layers, l)
 	}
+	model := platform.PaperModel
+	if r.IntN(2) == 0 {
+		model = platform.SavedModel
+		c.Input.Gradient = size(1)
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			l.Saved, l.Gradient, l.ForwardOverhead, l.BackwardOverhead = l.Activation+size(1), size(1), size(1), size(1)
+		}
+	}
+	c = c.Count(model)
 	if c.TotalTime() == 0 {
 		c.Layers[r.IntN(layers)].BackwardTime = 1
 	}
@@ -42,8 +52,9 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	memory, alone, held, last := 0.0, 0.0, c.Input.Activation, r.IntN(layers)
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		held += l.Activation
-		alone = max(alone, held+2*l.Weight)
+		held += c.Holds(i + 1)
+		forward, backward := c.Beside(i + 1)
+		alone = max(alone, held+l.Weight+forward, held+2*l.Weight+backward)
 		if i == last {
 			memory += held + float64(1+r.IntN(2))*l.Weight
 		} else {
@@ -54,7 +65,7 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 		memory = max(memory, alone)
 	}
 	memory += [...]float64{-1, 0, 0, 1, 2}[r.IntN(5)]
-	return c, platform.Platform{Memory: max(1, memory), Bandwidth: unit}
+	return c, platform.Platform{Memory: max(1, memory), Bandwidth: unit, Model: model}
 }
 
 // InUnits returns c and p with times in units of so many seconds.

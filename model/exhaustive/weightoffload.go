@@ -100,6 +100,7 @@ type search struct {
 	send    []int8 // time of a transfer of w_i
 	w       []float64
 	act     []float64 // Σ_{k≤i} |a^k|
+	over    []float64 // of a computation, while it runs
 	memory  float64
 	compute int // Σu, no period is shorter
 	limit   int
@@ -125,7 +126,7 @@ func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) 
 	}
 	s := &search{
 		n: n, u: make([]int8, 2*n), layer: make([]int, 2*n),
-		send: make([]int8, n), w: make([]float64, n), act: make([]float64, n),
+		send: make([]int8, n), w: make([]float64, n), act: make([]float64, n), over: make([]float64, 2*n),
 		memory: p.Memory, limit: limit,
 	}
 	integer := func(what string, i int, x float64) (int8, error) {
@@ -134,11 +135,13 @@ func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) 
 		}
 		return int8(x), nil
 	}
+	c = c.Count(p.Model)
 	act := c.Input.Activation
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		act += l.Activation
+		act += c.Holds(i + 1)
 		s.act[i], s.w[i] = act, l.Weight
+		s.over[n+i], s.over[n-1-i] = c.Beside(i + 1)
 		b, f := n-1-i, n+i
 		s.layer[b], s.layer[f] = i, i
 		var errs [3]error
@@ -346,9 +349,9 @@ func (s *search) needs(x *state) float64 {
 func (s *search) needsDuring(x *state, j int) float64 {
 	i := s.layer[j]
 	if j < s.n {
-		return s.weights(x) + s.act[i] + s.w[i] // its gradient
+		return s.weights(x) + s.act[i] + s.w[i] + s.over[j] // its gradient
 	}
-	return s.weights(x) + s.act[i]
+	return s.weights(x) + s.act[i] + s.over[j]
 }
 
 func (s *search) weights(x *state) float64 {

@@ -27,6 +27,9 @@ func Line(in plan.Instance, p *plan.Plan) (*chain.Chain, error) {
 		if p != nil && p.Order != nil {
 			return nil, fmt.Errorf("%w: there is an order of nodes; the layers of a chain have one", plan.ErrUnreadable)
 		}
+		if p != nil {
+			c = c.Count(p.Platform.Model)
+		}
 		return c, nil
 	}
 	g := plan.As[*graph.Graph](in)

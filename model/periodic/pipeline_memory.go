@@ -135,7 +135,11 @@ func (v *pattern) follow(i int) (peakOp int) {
 		if x.op == plan.OpB {
 			input = v.gradient(x.layer)
 		}
-		during = input + x.output + stored
+		over, backward := v.chain.Overheads(x.layer)
+		if x.op == plan.OpB {
+			over = backward
+		}
+		during = input + x.output + over + stored
 		v.sample(c.start, fixed, during)
 		if m := fixed + during; m > r.TaskMemory[i] || peakOp < 0 {
 			r.TaskMemory[i], peakOp = m, c.op

@@ -103,6 +103,7 @@ func readCycle(c *chain.Chain, p *plan.Plan) (*weightCycle, error) {
 		return fail("platform.memory is %g; it must be a positive number of bytes", p.Platform.Memory)
 	}
 	p = p.In(c.Unit)
+	c = c.Count(p.Platform.Model)
 	v := &weightCycle{
 		circle: circle{period: *p.Period, eps: plan.Tolerance * *p.Period},
 		chain:  c, plan: p,

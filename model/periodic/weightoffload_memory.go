@@ -65,7 +65,9 @@ func (v *weightCycle) memoryHeld() *held {
 	h.always[heldActivation] = acts
 	for i := range v.layers {
 		e, l := &v.layers[i], &v.chain.Layers[i]
-		acts += l.Activation
+		output := v.chain.Holds(i + 1)
+		forward, backward := v.chain.Beside(i + 1)
+		acts += output
 		switch {
 		case e.permanent:
 			h.always[heldWeight] += l.Weight
@@ -75,15 +77,20 @@ func (v *weightCycle) memoryHeld() *held {
 			}
 		}
 		for _, a := range e.backward {
-			h.holdings = append(h.holdings, holding{arc: a, kind: heldGradient, layer: i, bytes: l.Weight})
+			h.holdings = append(h.holdings, holding{arc: a, kind: heldGradient, layer: i, bytes: l.Weight + backward})
+		}
+		for _, a := range e.forward {
+			if forward > 0 {
+				h.holdings = append(h.holdings, holding{arc: a, kind: heldActivation, layer: i, bytes: forward})
+			}
 		}
 		if i == 0 || len(e.forward) == 0 || len(v.layers[i-1].backward) == 0 {
-			h.always[heldActivation] += l.Activation
+			h.always[heldActivation] += output
 		} else {
 			from, to := e.forward[0], v.layers[i-1].backward[0]
 			h.holdings = append(h.holdings, holding{
 				arc:  arc{start: from.start, end: from.start + v.apart(from, to, rest), op: from.op},
-				kind: heldActivation, layer: i, bytes: l.Activation,
+				kind: heldActivation, layer: i, bytes: output,
 			})
 		}
 		if a := v.arrival(i-1, acts); a != nil {
@@ -91,10 +98,10 @@ func (v *weightCycle) memoryHeld() *held {
 		}
 		rest -= l.ForwardTime + l.BackwardTime
 		if len(e.forward) > 0 && e.forward[0].length() <= v.eps {
-			instant = append(instant, computation{op: e.forward[0].op, layer: i, place: n + i, own: acts})
+			instant = append(instant, computation{op: e.forward[0].op, layer: i, place: n + i, own: acts + forward})
 		}
 		if len(e.backward) > 0 && e.backward[0].length() <= v.eps {
-			instant = append(instant, computation{op: e.backward[0].op, layer: i, place: n - 1 - i, own: acts + l.Weight})
+			instant = append(instant, computation{op: e.backward[0].op, layer: i, place: n - 1 - i, own: acts + l.Weight + backward})
 		}
 	}
 	h.moments = append(v.moments(instant), arrivals...)

@@ -277,13 +277,14 @@ type filePlatform struct {
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
 	Objective    string  `json:"objective,omitempty"`
+	Model        string  `json:"model,omitempty"`
 }
 
 // of returns the platform of a plan for a problem.
 func (f *filePlatform) of(problem string) platform.Platform {
 	p := platform.Platform{
 		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors, Replicas: f.Replicas,
-		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective,
+		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective, Model: f.Model,
 	}
 	if f.WeightCopies != nil {
 		p.WeightCopies = *f.WeightCopies
@@ -444,6 +445,8 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("k", "%d is not positive; it is the number of mini-batches in a period", *f.K)
 	case f.MemoryModel != nil && *f.MemoryModel != StageModel && *f.MemoryModel != TaskModel:
 		return fail("memory_model", "%q is unknown; there are %q and %q", *f.MemoryModel, StageModel, TaskModel)
+	case !slices.Contains([]string{"", platform.SavedModel, platform.PaperModel}, f.Platform.Model):
+		return fail("platform.model", "%q is unknown; there are %q and %q", f.Platform.Model, platform.SavedModel, platform.PaperModel)
 	case f.Period != nil && *f.Period <= 0:
 		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
 	case f.Period != nil && *f.Period > mostTime:

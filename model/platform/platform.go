@@ -20,7 +20,16 @@ type Platform struct {
 	MicroBatches int    `json:"micro_batches,omitempty"`
 	Placement    string `json:"placement,omitempty"`
 	Objective    string `json:"objective,omitempty"`
+	// Model says what asynchronous pipelines and weight offloading count as the memory of a layer: [SavedModel] or, in the
+	// same meaning, [PaperModel] and nothing.
+	Model string `json:"model,omitempty"`
 }
+
+// Models of memory.
+const (
+	SavedModel = "saved" // what autograd saves, and the overheads of what runs
+	PaperModel = "paper" // the output of a layer, as [001] and [004] print it
+)
 
 // DefaultWeightCopies is C where nothing is said, [004] 6.3: weights, gradients
 // and a stale version.

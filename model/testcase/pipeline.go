@@ -113,13 +113,14 @@ func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
 	c.Layers[r.IntN(layers)].BackwardTime++
 	p := platform.Platform{
 		Memory:    1 + float64(r.IntN(int(2*total)+1)),
-		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2),
+		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2), Model: [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)],
 	}
 	return &Trial{In: c, Platform: p, Pace: 1}, nil
 }
 
 func drawPattern(r *rand.Rand) *Trial {
 	c := exhaustive.RandomChain(r, 1+r.IntN(4))
+	model := [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)]
 	k := math.Pow(10, float64(3*r.IntN(5))) // a unit of memory, a transfer of which takes a unit of time
 	for x := range c.Sizes() {
 		*x *= k
@@ -129,10 +130,13 @@ func drawPattern(r *rand.Rand) *Trial {
 		l := &c.Layers[i]
 		l.ForwardTime++
 		l.Weight = float64(r.IntN(3))*k + float64(r.IntN(2))
-		l.ForwardOverhead, l.CheckpointOverhead, l.BackwardOverhead = 0, 0, 0
+		l.CheckpointOverhead = 0
+		if model == platform.PaperModel {
+			l.ForwardOverhead, l.BackwardOverhead = 0, 0
+		}
 		sum += l.Weight + l.Activation
 	}
-	p := platform.Platform{Bandwidth: k, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
+	p := platform.Platform{Bandwidth: k, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3), Model: model}
 	p.Memory = beside(r, math.Round(sum*(0.5+2*r.Float64())/k)*k)
 	x := pace(r)
 	p.Bandwidth /= x

@@ -45,11 +45,13 @@ func RandomWeights(r *rand.Rand, layers int) *Trial {
 
 func drawWeights(r *rand.Rand) *Trial {
 	c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))
-	for i := range c.Layers { // of no other problem
-		l := &c.Layers[i]
-		l.Saved, l.Gradient = l.Activation, l.Activation
+	if p.Model != platform.SavedModel {
+		for i := range c.Layers { // of no other problem
+			l := &c.Layers[i]
+			l.Saved, l.Gradient = l.Activation, l.Activation
+		}
+		c.Input.Gradient = c.Input.Activation
 	}
-	c.Input.Gradient = c.Input.Activation
 	x := pace(r)
 	c, p = exhaustive.InUnits(c, p, x)
 	if w := c.Layers[r.IntN(c.Len())].Weight; w > 0 && r.IntN(3) == 0 {

@@ -42,8 +42,8 @@ func Pipeline() *solve.Problem {
 		Defaults:  []string{"pipeline-milp", "search"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
 		Memory:    "8GiB", Bandwidth: platform.FormatRate(defaultBandwidth),
-		Parallel: true,
-		Range:    pipelineRange,
+		Parallel: true, Models: true,
+		Range: pipelineRange,
 		Fit: func(in *solve.Instance, p platform.Platform) error {
 			return calculable(in, ofStep(in), ofMemory(p), ofLink(p))
 		},
@@ -51,7 +51,10 @@ func Pipeline() *solve.Problem {
 		Methods: PipelineMethods,
 		Does:    layersOfGPUs,
 		Times: func(_ *solve.Instance, r *solve.Result) []solve.Line {
-			return []solve.Line{{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))}}
+			return []solve.Line{
+				{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))},
+				counted(r.Platform),
+			}
 		},
 		Timeline: timeline.Patterns(), Tensors: allocator.OfPipeline,
 		Subjects: []*testcase.Subject{testcase.Pipeline(), testcase.GraphPipeline()},
@@ -101,7 +104,7 @@ func pipelineRange(in *solve.Instance) (low, high float64) {
 }
 
 func pipelineSpan(in *solve.Instance) (low, high float64) {
-	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
+	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies, Model: in.Model()}
 	x, err := layersOf(in, p, "")
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong

@@ -31,7 +31,7 @@ func WeightOffload() *solve.Problem {
 		Example:   zoo.Default,
 		Takes:     []string{chain.Kind},
 		Word:      "period",
-		Memory:    "25%", Bandwidth: "12GB/s",
+		Memory:    "25%", Bandwidth: "12GB/s", Models: true,
 		Range:    func(in *solve.Instance) (low, high float64) { return problemweightoffload.Of(in.Chain()).Range() },
 		Fit:      fit,
 		Bound:    weightBound(),
@@ -57,7 +57,16 @@ func cycleTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 	if idle < plan.Tolerance*in.Compute() {
 		idle = 0 // the rounding of a sum
 	}
-	return []solve.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}}
+	return []solve.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}, counted(r.Platform)}
+}
+
+// counted says what the memory of a plan counts.
+func counted(p platform.Platform) solve.Line {
+	text := "the outputs of layers only, as the papers print it; autograd saves more (--model saved)"
+	if p.Model == platform.SavedModel {
+		text = "all that autograd saves, and overheads (--model saved)"
+	}
+	return solve.Line{Label: "counted", Text: text}
 }
 
 // fit checks that a step takes time and that times, sizes and the platform are

@@ -30,18 +30,67 @@ type Chain struct {
 	// Kept is what F_ℓ of a pipeline leaves for B_ℓ, at ℓ-1, of a chain that is a
 	// graph's forward in one order; nil: the layer's input a_{ℓ-1}. Files have none.
 	Kept []float64
+
+	// AllSaved says that pipelines and weight offloading count all that autograd saves, and the overheads of what runs: see
+	// [Chain.Count]. Files do not have it.
+	AllSaved bool
+}
+
+// Count returns the chain as a model of memory counts it (platform.SavedModel or another).
+func (c *Chain) Count(model string) *Chain {
+	if c == nil || c.AllSaved == (model == platform.SavedModel) {
+		return c
+	}
+	x := *c
+	x.AllSaved = !c.AllSaved
+	return &x
+}
+
+// Holds returns what layer ℓ adds to what a step holds from F_ℓ to B_ℓ, by the model of memory: its output or ā_ℓ, which has it.
+func (c *Chain) Holds(l int) float64 {
+	if c.AllSaved {
+		return c.Layers[l-1].Saved
+	}
+	return c.Layers[l-1].Activation
+}
+
+// Beside returns what F_ℓ and B_ℓ of weight offloading need while they run beyond weights and what [Chain.Holds] counts: their
+// overheads and, of B_ℓ, the gradients δ_ℓ and δ_{ℓ-1}.
+func (c *Chain) Beside(l int) (forward, backward float64) {
+	if !c.AllSaved {
+		return 0, 0
+	}
+	forward, backward = c.Overheads(l)
+	backward += c.Layers[l-1].Gradient
+	if l > 1 {
+		return forward, backward + c.Layers[l-2].Gradient
+	}
+	return forward, backward + c.Input.Gradient
+}
+
+// Overheads returns what F_ℓ and B_ℓ need while they run beyond tensors between layers, by the model of memory.
+func (c *Chain) Overheads(l int) (forward, backward float64) {
+	if !c.AllSaved {
+		return 0, 0
+	}
+	x := &c.Layers[l-1]
+	return x.ForwardOverhead, x.BackwardOverhead
 }
 
 // KeptBy returns what F_ℓ of a pipeline leaves for B_ℓ: its input, unless [Chain.Kept]
-// says what.
+// says what, and if AllSaved what it saves beside its output, a_{ℓ-1} + ā_ℓ − a_ℓ.
 func (c *Chain) KeptBy(l int) float64 {
-	switch {
-	case c.Kept != nil:
+	if c.Kept != nil {
 		return c.Kept[l-1]
-	case l == 1:
-		return c.Input.Activation
 	}
-	return c.Layers[l-2].Activation
+	kept := c.Input.Activation
+	if l > 1 {
+		kept = c.Layers[l-2].Activation
+	}
+	if x := &c.Layers[l-1]; c.AllSaved {
+		kept += x.Saved - x.Activation
+	}
+	return kept
 }
 
 // Input is layer 0: the tensors a chain starts from.
@@ -65,6 +114,24 @@ type Layer struct {
 	CheckpointOverhead float64
 	BackwardOverhead   float64 // oB
 	Weight             float64 // W
+	// WeightGradientTime is the part of BackwardTime for the gradients of the weights, where it is known apart; 0: it is not.
+	WeightGradientTime float64
+	// WeightGradientSaved are the gradients that are kept from the backward for the input to that for the weights.
+	WeightGradientSaved float64
+	// OutputDropped says that neither this layer nor the next saves the output.
+	OutputDropped bool
+	// Recompute are ways to compute parts of the layer again in its backward, for layouts of pipelines. Computing nothing and
+	// computing all of it again need not be listed.
+	Recompute []Recomputation
+}
+
+// A Recomputation is a way to keep less of a layer.
+type Recomputation struct {
+	Name        string
+	Saved       float64 // held from forward to backward, the layer's input counted and its output not
+	ForwardTime float64 // computed again
+	Transient   float64 // held beside that during the backward
+	Splits      bool    // the gradients of the weights may be computed later
 }
 
 // Overhead returns what F_ℓ needs beside its input, its output and what is stored: of
@@ -80,6 +147,9 @@ func (l *Layer) Overhead(all bool) float64 {
 func (c *Chain) Copy() *Chain {
 	d := *c
 	d.Layers = slices.Clone(c.Layers)
+	for i := range d.Layers {
+		d.Layers[i].Recompute = slices.Clone(d.Layers[i].Recompute)
+	}
 	return &d
 }
 
@@ -130,8 +200,15 @@ func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 		}
 		for i := range c.Layers {
 			l := &c.Layers[i]
-			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead, &l.Weight} {
+			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead, &l.Weight, &l.WeightGradientSaved} {
 				if !yield(x, func() string { return fmt.Sprintf("layers[%d].%s", i, sizeFields[k]) }) {
+					return
+				}
+			}
+			for k := range l.Recompute {
+				r := &l.Recompute[k]
+				if !yield(&r.Saved, func() string { return fmt.Sprintf("layers[%d].recompute[%d].saved", i, k) }) ||
+					!yield(&r.Transient, func() string { return fmt.Sprintf("layers[%d].recompute[%d].transient", i, k) }) {
 					return
 				}
 			}
@@ -140,4 +217,4 @@ func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 }
 
 // sizeFields names the sizes of a layer in the order of Sizes.
-var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "checkpoint_overhead", "backward_overhead", "weight"}
+var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "checkpoint_overhead", "backward_overhead", "weight", "weight_gradient_saved"}

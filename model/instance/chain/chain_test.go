@@ -108,7 +108,7 @@ var bad = []testfile.Bad{
 	{"too large a sum for its decimals", `"weight": 100`, `"weight": 1e3, "checkpoint_overhead": 0.000000000001`, "6: layers: all sizes together are 1077.000000000001 bytes; they are added exactly below 1000 bytes", true},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative; leave it out if it is unknown", false},
 	{"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation", true},
-	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, checkpoint_overhead, backward_overhead, weight, and", false},
+	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, checkpoint_overhead, backward_overhead, weight, input_gradient_time", false},
 	{"checkpoint_overhead too small", `"backward_overhead": 2`, `"checkpoint_overhead": 0.5, "backward_overhead": 2`, "8: layers[0].checkpoint_overhead: 0.5 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true},
 	{"checkpoint_overhead too large", `"backward_overhead": 2`, `"checkpoint_overhead": 22, "backward_overhead": 2`, "8: layers[0].checkpoint_overhead: 22 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true},
 	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, layers, source, and", false},

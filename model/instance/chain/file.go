@@ -3,6 +3,8 @@ package chain
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -35,6 +37,20 @@ type fileLayer struct {
 	CheckpointOverhead strictjson.Size  `json:"checkpoint_overhead,omitempty"`
 	BackwardOverhead   strictjson.Size  `json:"backward_overhead"`
 	Weight             strictjson.Size  `json:"weight"`
+
+	InputGradientTime   *float64            `json:"input_gradient_time,omitempty"`
+	WeightGradientTime  *float64            `json:"weight_gradient_time,omitempty"`
+	WeightGradientSaved strictjson.Size     `json:"weight_gradient_saved,omitempty"`
+	OutputSaved         *bool               `json:"output_saved,omitempty"`
+	Recompute           []fileRecomputation `json:"recompute,omitempty"`
+}
+
+type fileRecomputation struct {
+	Name        string          `json:"name"`
+	Saved       strictjson.Size `json:"saved"`
+	ForwardTime float64         `json:"forward_time"`
+	Transient   strictjson.Size `json:"transient,omitempty"`
+	Splits      bool            `json:"splits,omitempty"`
 }
 
 // Read reads a chain/v1 document. Name is for errors, which say the file, the
@@ -62,6 +78,10 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 	}
 	for i := range f.Layers {
 		l := &f.Layers[i]
+		if l.BackwardTime == nil && l.InputGradientTime != nil && l.WeightGradientTime != nil {
+			sum := *l.InputGradientTime + *l.WeightGradientTime
+			l.BackwardTime = &sum
+		}
 		for _, required := range []struct {
 			name    string
 			missing bool
@@ -76,6 +96,17 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 			Activation: a, Saved: or(l.Saved, a), Gradient: or(l.Gradient, a),
 			ForwardOverhead: units(l.ForwardOverhead), CheckpointOverhead: units(l.CheckpointOverhead),
 			BackwardOverhead: units(l.BackwardOverhead), Weight: units(l.Weight),
+			WeightGradientSaved: units(l.WeightGradientSaved), OutputDropped: l.OutputSaved != nil && !*l.OutputSaved,
+		}
+		x := &c.Layers[i]
+		switch {
+		case l.WeightGradientTime != nil:
+			x.WeightGradientTime = *l.WeightGradientTime
+		case l.InputGradientTime != nil:
+			x.WeightGradientTime = x.BackwardTime - *l.InputGradientTime
+		}
+		for _, r := range l.Recompute {
+			x.Recompute = append(x.Recompute, Recomputation{r.Name, units(r.Saved), r.ForwardTime, units(r.Transient), r.Splits})
 		}
 	}
 	return c, c.Validate()
@@ -107,6 +138,9 @@ func (c *Chain) Validate() error {
 	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
+		if err := l.validate(fmt.Sprintf("layers[%d]", i)); err != nil {
+			return err
+		}
 		if l.Saved < l.Activation {
 			saved, activation := c.Unit.Bytes(l.Saved), c.Unit.Bytes(l.Activation)
 			return strictjson.Wrong(fmt.Sprintf("layers[%d].saved", i), "%v is below activation %v: saved includes the activation", saved, activation)
@@ -116,6 +150,24 @@ func (c *Chain) Validate() error {
 			return strictjson.Wrong(fmt.Sprintf("layers[%d].checkpoint_overhead", i),
 				"%v is not between forward_overhead %v and forward_overhead + saved - activation %v: a forward that keeps less needs less in all, but not beside what it keeps",
 				c.Unit.Bytes(x), c.Unit.Bytes(low), c.Unit.Bytes(high))
+		}
+	}
+	return nil
+}
+
+// validate checks what layouts of pipelines add to a layer.
+func (l *Layer) validate(path string) error {
+	if !(l.WeightGradientTime >= 0) || l.WeightGradientTime > l.BackwardTime {
+		return strictjson.Wrong(path+".weight_gradient_time", "%v s are not from 0 to backward_time, %v s, of which they are a part", l.WeightGradientTime, l.BackwardTime)
+	}
+	for k := range l.Recompute {
+		r := &l.Recompute[k]
+		at := fmt.Sprintf("%s.recompute[%d]", path, k)
+		switch {
+		case r.Name == "" || r.Name == "none" || slices.ContainsFunc(l.Recompute[:k], func(x Recomputation) bool { return x.Name == r.Name }):
+			return strictjson.Wrong(at+".name", "%q; each way has a name of its own, and none is to compute nothing again", r.Name)
+		case !(r.ForwardTime >= 0) || math.IsInf(r.ForwardTime, 0):
+			return strictjson.Wrong(at+".forward_time", "%v; it is a number of seconds from 0 on", r.ForwardTime)
 		}
 	}
 	return nil
@@ -139,7 +191,17 @@ func (c *Chain) canonical() *file {
 			Name: l.Name, ForwardTime: &forward, BackwardTime: &backward,
 			Activation: bytes(l.Activation), Saved: bytes(l.Saved), Gradient: bytes(l.Gradient),
 			ForwardOverhead: *bytes(l.ForwardOverhead), CheckpointOverhead: *bytes(l.CheckpointOverhead),
-			BackwardOverhead: *bytes(l.BackwardOverhead), Weight: *bytes(l.Weight),
+			BackwardOverhead: *bytes(l.BackwardOverhead), Weight: *bytes(l.Weight), WeightGradientSaved: *bytes(l.WeightGradientSaved),
+		}
+		x := &f.Layers[i]
+		if weight := l.WeightGradientTime + 0.0; weight > 0 {
+			x.WeightGradientTime = &weight
+		}
+		if l.OutputDropped {
+			x.OutputSaved = new(bool)
+		}
+		for _, r := range l.Recompute {
+			x.Recompute = append(x.Recompute, fileRecomputation{r.Name, *bytes(r.Saved), r.ForwardTime + 0.0, *bytes(r.Transient), r.Splits})
 		}
 	}
 	return f

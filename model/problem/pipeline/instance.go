@@ -53,6 +53,8 @@ type Instance struct {
 
 	UF, UB  []float64 // durations of F_ℓ and B_ℓ
 	A, D, W []float64 // |a_ℓ|, |δ_ℓ|, W_ℓ
+	OwnF    []float64 // what F_ℓ needs while it runs beside what is kept: a_ℓ, and its overhead
+	OwnB    []float64 // the same of B_ℓ: δ_ℓ and δ_{ℓ-1}
 	Kept    []float64 // what F_ℓ leaves for B_ℓ: a_{ℓ-1} (see chain.Kept)
 	U       []float64 // U[ℓ] = Σ_{k≤ℓ} uF_k + uB_k
 	Stored  []float64 // Stored[ℓ] = Σ_{k≤ℓ} Kept[k]: inputs kept for the backwards
@@ -78,12 +80,13 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if err := check(c, p, model); err != nil {
 		return nil, err
 	}
+	c = c.Count(p.Model)
 	n := len(c.Layers)
 	in := &Instance{
 		Chain: c, Platform: p, Model: model, Task: model == plan.TaskModel,
 		N: n, Procs: min(p.Processors, n), Memory: p.Memory, Copies: float64(p.WeightCopies),
 	}
-	for _, s := range []*[]float64{&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.Kept, &in.U, &in.Stored, &in.Weights, &in.Cut, &in.Buffer} {
+	for _, s := range []*[]float64{&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.Kept, &in.OwnF, &in.OwnB, &in.U, &in.Stored, &in.Weights, &in.Cut, &in.Buffer} {
 		*s = make([]float64, n+1)
 	}
 	in.A[0], in.D[0] = c.Input.Activation, c.Input.Gradient
@@ -93,9 +96,11 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 		in.UF[k], in.UB[k], in.A[k], in.D[k], in.W[k] = l.ForwardTime, l.BackwardTime, l.Activation, l.Gradient, l.Weight
 		in.U[k] = in.U[k-1] + l.ForwardTime + l.BackwardTime
 		in.Kept[k] = c.KeptBy(k)
+		forward, backward := c.Overheads(k)
+		in.OwnF[k], in.OwnB[k] = in.A[k]+forward, in.D[k]+in.D[k-1]+backward
 		in.Stored[k] = in.Stored[k-1] + in.Kept[k]
 		in.Weights[k] = in.Weights[k-1] + in.Copies*l.Weight
-		sizes += 2 * (l.Activation + l.Gradient)
+		sizes += 2*(l.Activation+l.Gradient) + l.Saved + forward + backward
 		if k < n {
 			in.Buffer[k] = l.Activation + l.Gradient
 			if p.Processors > 1 {

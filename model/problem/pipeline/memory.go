@@ -29,7 +29,7 @@ func (in *Instance) peaks() {
 
 // own is the most that F_ℓ or B_ℓ needs beside the stored inputs of its
 // processor, its layer's included: a_ℓ or δ_ℓ and δ_{ℓ-1}.
-func (in *Instance) own(l int) float64 { return max(in.A[l], in.D[l]+in.D[l-1]) }
+func (in *Instance) own(l int) float64 { return max(in.OwnF[l], in.OwnB[l]) }
 
 // beside is own in the task model; in the stage model nothing else is counted.
 func (in *Instance) beside(l int) float64 {
@@ -125,7 +125,7 @@ func (in *Instance) needed() (memory float64, why string) {
 func (in *Instance) total() float64 {
 	sum := in.Weights[in.N] + in.Stored[in.N]
 	if in.Task {
-		sum += in.D[in.N] + in.D[in.N-1]
+		sum += in.OwnB[in.N]
 	}
 	return sum
 }

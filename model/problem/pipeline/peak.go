@@ -135,9 +135,9 @@ func (s *Pattern) processor(in *Instance, list []run) float64 {
 	peak, now := 0.0, h.always
 	for i, r := range list {
 		now += h.change[i]
-		own := in.D[r.layer] + in.D[r.layer-1]
+		own := in.OwnB[r.layer]
 		if r.op == plan.OpF {
-			own = in.Kept[r.layer] + in.A[r.layer]
+			own = in.Kept[r.layer] + in.OwnF[r.layer]
 		}
 		peak = max(peak, now+own)
 	}

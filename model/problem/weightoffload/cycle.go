@@ -29,7 +29,8 @@ type Cycle struct {
 	// j: the activations held from the start of j to the start of j+1.
 	Act []float64
 	// Peak[j] is M_j of [001] (1): own weight (twice for a backward) and
-	// activations, without the weights of other layers.
+	// activations, without the weights of other layers; if the chain counts what
+	// autograd saves, also what runs beside that ([chain.Chain.Beside]).
 	Peak []float64
 }
 
@@ -40,18 +41,23 @@ func Of(c *chain.Chain) *Cycle {
 	act := c.Input.Activation
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		act += l.Activation
+		act += c.Holds(i + 1)
+		forward, backward := c.Beside(i + 1)
 		f, b := y.F(i), y.B(i)
 		y.W[i] = l.Weight
 		y.U[f], y.U[b] = l.ForwardTime, l.BackwardTime
 		y.Act[f], y.Act[b] = act, act
-		y.Peak[f], y.Peak[b] = l.Weight+act, 2*l.Weight+act
+		y.Peak[f], y.Peak[b] = l.Weight+act+forward, 2*l.Weight+act+backward
 	}
 	return y
 }
 
 // B returns the number of the backward operation of layer i.
 func (y *Cycle) B(i int) int { return y.L - 1 - i }
+
+// Transient returns what operation j needs only while it runs: the gradient of its weight, if it is a backward, and what
+// [chain.Chain.Beside] counts. Sizes are integers: exact.
+func (y *Cycle) Transient(j int) float64 { return y.Peak[j] - y.Act[j] - y.W[y.Layer(j)] }
 
 // F returns the number of the forward operation of layer i.
 func (y *Cycle) F(i int) int { return y.L + i }

@@ -91,11 +91,11 @@ func TestRangeIsExact(t *testing.T) {
 			t.Fatalf("least %v is above most %v: %+v", least, most, c)
 		}
 		search := func(memory float64) (float64, error) {
-			period, _, err := exhaustive.WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth}, states)
+			period, _, err := exhaustive.WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth, Model: p.Model}, states)
 			return period, err
 		}
 		fits := func(memory float64) error {
-			_, err := weightoffload.New(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth})
+			_, err := weightoffload.New(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth, Model: p.Model})
 			return err
 		}
 		if least > 1 {

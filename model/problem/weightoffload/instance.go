@@ -33,6 +33,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	if err := check(c, p); err != nil {
 		return nil, err
 	}
+	c = c.Count(p.Model)
 	y := Of(c)
 	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Chain: c, Platform: p}
 	for k, w := range y.W {

@@ -51,11 +51,19 @@ func Draw(t *rapid.T, layers int) Instance {
 		})
 	}
 	c.Layers[rapid.IntRange(0, n-1).Draw(t, "takes time")].BackwardTime += unit
+	saved := platform.PaperModel
+	if rapid.Bool().Draw(t, "saved") {
+		saved = platform.SavedModel
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			l.Saved, l.ForwardOverhead, l.BackwardOverhead = l.Activation+size("saved"), size("oF"), size("oB")
+		}
+	}
 	x := Instance{Chain: c, Model: rapid.SampledFrom([]string{plan.StageModel, plan.TaskModel}).Draw(t, "model")}
 	x.Platform = platform.Platform{
 		Memory:     1,
 		Bandwidth:  math.Pow(10, float64(grain)) / unit * rapid.SampledFrom([]float64{0.7, 1, 4, 1e9}).Draw(t, "bandwidth"),
-		Processors: rapid.IntRange(1, 3).Draw(t, "processors"), WeightCopies: rapid.IntRange(0, 3).Draw(t, "copies"),
+		Processors: rapid.IntRange(1, 3).Draw(t, "processors"), WeightCopies: rapid.IntRange(0, 3).Draw(t, "copies"), Model: saved,
 	}
 	in, err := view.New(c, x.Platform, x.Model)
 	if err != nil {
