@@ -1,0 +1,143 @@
+"""Plans for joint graphs: the workbench program is called, and what it made is kept for the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .errors import DoesNotFitError, Reason, UnsupportedError
+
+UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+INFEASIBLE = 3
+Memory = int | float | str | None
+
+
+def program() -> str:
+    """Returns the path of the workbench program.
+
+    Raises:
+        UnsupportedError: there is none.
+    """
+    try:
+        from ._binary import find
+
+        return str(find())
+    except ImportError:
+        found = os.environ.get("WORKBENCH") or shutil.which("workbench")
+    if not found:
+        raise UnsupportedError("the workbench program was not found", reason=Reason.PROGRAM, hint="set WORKBENCH to its path")
+    return found
+
+
+def memory_flag(memory: Memory, device: torch.device) -> str:
+    """Returns a memory as the program reads it.
+
+    Args:
+        memory: bytes, a text with a unit ("40GiB") or a part of the step's own range ("30%"), or None for what the
+            CUDA device has free.
+        device: where the step runs.
+
+    Raises:
+        UnsupportedError: the text cannot be read, or None was given and the device is no CUDA device.
+    """
+    if memory is None:
+        if device.type != "cuda":
+            raise UnsupportedError("memory=None means what is free on a GPU, and the step is on a CPU", hint='give bytes or a text as "4GiB"')
+        free, _ = torch.cuda.mem_get_info(device)
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return str(int(0.96 * (free + unused)))  # the rest is for fragmentation
+    text = str(memory).strip()
+    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*|%)", text)
+    try:
+        number = float(found[1]) if found else math.nan
+    except ValueError:
+        number = math.nan
+    if found is None or not number > 0 or found[2] != "%" and found[2].upper() not in UNITS:
+        raise UnsupportedError(f"memory={memory!r} cannot be read", hint='give bytes, "40GiB" or "30%"')
+    return text if found[2] == "%" else str(int(number * UNITS[found[2].upper()]))
+
+
+def cache_folder() -> Path:
+    """Returns where plans are kept between runs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench" / "plans"
+
+
+def solve(document: dict[str, Any], memory: str, *, method: str = "search", seconds: float = 10) -> dict[str, Any]:
+    """Returns a plan (workbench.plan/v1) for a graph; its proven bound of the time is in ``x-bound``.
+
+    Args:
+        document: the graph, workbench.graph/v2.
+        memory: as :func:`memory_flag` returns it.
+        method: of ``workbench methods remat``.
+        seconds: the time limit.
+
+    Raises:
+        DoesNotFitError: no plan fits, with the minimum.
+        UnsupportedError: the program is missing or failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        graph, plan = Path(folder) / "graph.json", Path(folder) / "plan.json"
+        graph.write_text(json.dumps(document))
+        command = [program(), "solve", "--problem", "remat", str(graph), "--memory", memory, "--method", method]
+        command += ["--time-limit", f"{seconds:g}s", "--quiet", "--format", "json", "--plan", str(plan)]
+        environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        except OSError as e:
+            raise UnsupportedError(f"{command[0]} cannot be run: {e.strerror}", reason=Reason.PROGRAM) from e
+        if done.returncode:
+            raise _failure(done, document)
+        return {**json.loads(plan.read_text()), "x-bound": (json.loads(done.stdout).get("bound") or {}).get("value", 0)}
+
+
+def _failure(done: subprocess.CompletedProcess[str], document: dict[str, Any]) -> Exception:
+    try:
+        said = json.loads(done.stdout)
+    except ValueError:
+        said = {}
+    message = said.get("error") or done.stderr.strip() or f"workbench ended with status {done.returncode}"
+    message = message.removeprefix("workbench: ").removeprefix("remat: ")
+    if said.get("status") != "infeasible" and done.returncode != INFEASIBLE:
+        return UnsupportedError(message, reason=Reason.PROGRAM)
+    found = re.search(r"at least (?:.*\()?(\d+) bytes?\)? are needed", message)
+    minimum, limit = int(found[1]) if found else 0, int(said.get("platform", {}).get("memory") or 0)
+    samples = int(document.get("samples", 1))
+    batch = math.floor(samples * limit / minimum) if minimum else 0
+    hint = f"; about {batch} of {samples} samples would fit" if 0 < batch < samples else ""
+    return DoesNotFitError(message + hint, minimum=minimum, largest_batch=batch)
+
+
+def _file(document: dict[str, Any], memory: str, method: str, seconds: float) -> Path:
+    nodes = [{k: v for k, v in n.items() if k not in ("time", "workspace")} for n in document["nodes"]]
+    what = [nodes, document["storages"], memory, method, seconds, document["source"]]
+    return cache_folder() / f"{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]}.json"
+
+
+def kept(document: dict[str, Any], memory: str, method: str, seconds: float) -> dict[str, Any] | None:
+    """Returns what :func:`keep` wrote for the same step, memory and method; times and workspaces do not count."""
+    try:
+        return json.loads(_file(document, memory, method, seconds).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def keep(document: dict[str, Any], memory: str, method: str, seconds: float, made: dict[str, Any]) -> None:
+    """Writes a planned step for the next time; a cache that cannot be written is no error."""
+    path = _file(document, memory, method, seconds)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps(made))
+        partial.replace(path)
+    except OSError:
+        pass

@@ -1,0 +1,399 @@
+"""Training steps that follow a plan: ``wt.plan(model, loss, example, memory=…)`` makes one.
+
+A step is traced, measured, planned by the workbench program, and compared once with plain training: loss and
+gradients must agree bit by bit, or the network is refused before it trains.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from . import planner, timing
+from . import capture as tracing
+from .errors import ChangedError, Reason, UnsupportedError
+from .joint import Joint
+from .modules import write
+from .state import State, autocasts, same
+
+MOST_SHAPES = 8
+FORMAT = "workbench.step/v1"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a plan promises. Sizes are bytes beyond parameters, buffers and inputs; times are seconds of the model.
+
+    Attributes:
+        memory: the limit of the plan.
+        peak: the planned peak.
+        store_all_peak: the peak where nothing is computed again.
+        time: modelled time of the step.
+        plain_time: the same where nothing is computed again.
+        bound: the proven lower bound of the time within the memory; 0 if unknown.
+        operations: operations of the step.
+        recomputed: by module, how many operations run again and the seconds they take.
+        compared: whether loss and gradients were compared with plain training and are equal.
+        counted_by: what counted the workspaces of operations.
+    """
+
+    memory: int
+    peak: int
+    store_all_peak: int
+    time: float
+    plain_time: float
+    bound: float
+    operations: int
+    recomputed: dict[str, tuple[int, float]] = field(default_factory=dict)
+    compared: bool = False
+    counted_by: str = ""
+
+    def __str__(self) -> str:
+        more = 100 * (self.time / self.plain_time - 1) if self.plain_time else 0.0
+        lines = [
+            f"peak      {self.peak / 2**20:.2f} MiB planned of {self.memory / 2**20:.2f} MiB; {self.store_all_peak / 2**20:.2f} MiB without a plan",
+            f"time      {1e3 * self.time:.2f} ms, {more:+.1f} % for recomputation"
+            + (f"; at least {1e3 * self.bound:.2f} ms in this memory" if self.bound else ""),
+            f"gradients {'equal to plain training, bit by bit' if self.compared else 'not compared with plain training'}",
+        ]
+        count = sum(n for n, _ in self.recomputed.values())
+        lines.append(f"runs again {count} of {self.operations} operations" + (", by module:" if count else ""))
+        widest = sorted(self.recomputed.items(), key=lambda x: -x[1][1])[:12]
+        lines += [f"  {name or 'outside of modules':32} {n:5} {1e3 * seconds:9.2f} ms" for name, (n, seconds) in widest]
+        return "\n".join(lines)
+
+
+def report(joint: Joint, plan: dict[str, Any], counted_by: str = "", compared: bool = False) -> Report:
+    """Returns what a plan for a joint graph promises."""
+    ran: set[str] = set()
+    again: dict[str, tuple[int, float]] = {}
+    for o in plan["ops"]:
+        if o["op"] == "C":
+            e = joint.by_id[o["node"]]
+            if e.id in ran:
+                n, seconds = again.get(e.layer, (0, 0.0))
+                again[e.layer] = n + 1, seconds + e.time
+            ran.add(e.id)
+    claims, once = plan["claims"], sum(e.time for e in joint.entries)
+    return Report(
+        int(plan.get("platform", {}).get("memory") or 0), int(claims["peak_memory"]), store_all_peak(joint),
+        sum(n for _, n in again.values()) + once, once, float(plan.get("x-bound") or 0), len(joint.entries), again, compared, counted_by,
+    )  # fmt: skip
+
+
+def store_all_peak(joint: Joint) -> int:
+    """Returns the peak in bytes where every operation runs once, in order, and storages are freed after their last use."""
+    last: dict[int, int] = {}
+    for k, e in enumerate(joint.entries):
+        last.update(dict.fromkeys((*e.reads, *e.writes), k))
+    now = peak = 0
+    for k, e in enumerate(joint.entries):
+        now += sum(joint.storages[s].bytes for s in e.writes)
+        peak = max(peak, now + e.workspace)
+        used = dict.fromkeys((*e.reads, *e.writes))
+        now -= sum(x.bytes for s, x in ((s, joint.storages[s]) for s in used) if last[s] == k and not (x.resident or x.result))
+    return peak
+
+
+@dataclass
+class _Options:
+    """How a step is planned for each of its shapes."""
+
+    memory: planner.Memory
+    method: str
+    seconds: float
+    cache: bool
+    optimizer: torch.optim.Optimizer | None = None
+
+
+@dataclass
+class _Planned:
+    """A step for one shape of its inputs."""
+
+    run: Callable[..., Any]
+    document: dict[str, Any]
+    plan: dict[str, Any]
+    report: Report
+    leaves: list[Any]
+    spec: Any
+
+
+class Step(nn.Module):
+    """A network whose training step follows a plan; made by :func:`plan`.
+
+    Called as the network with its targets, it returns the loss (or the output, where no loss was given), whose
+    backward follows the plan and accumulates into ``.grad``. In eval mode and without gradients the network itself
+    runs. Other shapes are planned when they come first, at most eight.
+
+    Attributes:
+        model: the network, whose parameters the step trains.
+        report: what the plan promises.
+        plan: the plan, workbench.plan/v1.
+        graph: the graph that it is for, workbench.graph/v2.
+    """
+
+    def __init__(self, model: nn.Module, loss: Callable[..., Any] | None, options: _Options):
+        super().__init__()
+        self.model = model
+        self._loss, self._options = loss, options
+        self._planned: dict[Any, _Planned] = {}
+        self._modules_of = list(model.modules())
+        self._latest: _Planned | None = None
+
+    @property
+    def report(self) -> Report:
+        """What the plan of the latest shape promises."""
+        return self._last().report
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The plan of the latest shape, workbench.plan/v1."""
+        return self._last().plan
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """The graph of the latest shape, workbench.graph/v2."""
+        return self._last().document
+
+    def _last(self) -> _Planned:
+        if self._latest is None:
+            raise ChangedError("nothing was planned yet")
+        return self._latest
+
+    def save(self, path: str | Path) -> None:
+        """Writes graph and plan of the latest shape to a file, for :func:`load`.
+
+        Args:
+            path: the file, which holds JSON.
+        """
+        last = self._last()
+        Path(path).write_text(json.dumps({"format": FORMAT, "graph": last.document, "plan": last.plan}) + "\n")
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the step.
+
+        Raises:
+            ChangedError: of a ninth shape, or parameters of another type or device.
+        """
+        if not torch.is_grad_enabled() or not self.model.training:
+            return tracing.Step(self.model, self._loss, args, kwargs).plain(*args, **kwargs)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        key = self._key(leaves, spec)
+        planned = self._planned.get(key)
+        if planned is None:
+            planned = self._add(args, kwargs, key, None)
+        self._latest = planned
+        parameters, buffers = self._tensors()
+        given = [_laid(t, like) for t, like in zip(leaves, planned.leaves, strict=True) if isinstance(t, torch.Tensor)]
+        return planned.run(*parameters, *buffers, *given)
+
+    def _tensors(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        return list(dict(self.model.named_parameters()).values()), list(dict(self.model.named_buffers()).values())
+
+    def _key(self, leaves: list[Any], spec: Any) -> Any:
+        """What a plan is for: shapes, constants among the inputs, and the modes of modules, autocast and parameters."""
+        forms = tuple((t.shape, t.dtype, t.device, t.requires_grad) if isinstance(t, torch.Tensor) else repr(t) for t in leaves)
+        modes = tuple(m.training for m in self._modules_of)
+        return forms, spec, modes, tuple(p.requires_grad for p in self.model.parameters()), tuple(autocasts())
+
+    def _add(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, known: dict[str, Any] | None) -> _Planned:
+        if len(self._planned) >= MOST_SHAPES:
+            raise ChangedError(f"the step is called with a shape that it is not planned for, and it has {MOST_SHAPES} plans already: pad batches to few shapes")
+        made = _make(self.model, self._loss, args, kwargs, self._options, known)
+        self._planned[key] = self._latest = made
+        return made
+
+
+def _laid(t: torch.Tensor, like: Any) -> torch.Tensor:
+    """An input with the strides of the example: itself, or a copy."""
+    if t.stride() == like.stride():
+        return t
+    return torch.empty_strided(t.shape, like.stride(), dtype=t.dtype, device=t.device).copy_(t)
+
+
+def plan(
+    model: nn.Module,
+    loss: Callable[..., Any] | None = None,
+    example: tuple[Any, ...] | dict[str, Any] = (),
+    *,
+    memory: planner.Memory,
+    optimizer: torch.optim.Optimizer | None = None,
+    method: str = "search",
+    seconds: float = 10,
+    cache: bool = True,
+) -> Step:
+    """Plans a network's training step for a memory, and returns the step.
+
+    Args:
+        model: the network, in training mode.
+        loss: called with the network's output and the last entries of the example, as many as it needs;
+            None: the step returns the network's output.
+        example: what the step is called with, a tuple of arguments or a dict of named ones. Values do not matter, shapes do.
+        memory: bytes that the step may take beyond parameters, buffers and inputs, gradients of parameters
+            included: a number, a text with a unit ("40GiB"), a part of the step's own range ("30%"), or None for
+            what the GPU has free now.
+        optimizer: whose states, where they are not there yet, are taken off memory=None.
+        method: a method of ``workbench methods remat``.
+        seconds: the time limit for measuring and planning.
+        cache: whether plans are kept on disk and used again for the same step.
+
+    Returns:
+        The step, an nn.Module over the parameters of the network.
+
+    Raises:
+        UnsupportedError: the step has no graph, or computes other gradients than plain training.
+        DoesNotFitError: no plan fits.
+    """
+    if not isinstance(model, nn.Module):
+        raise UnsupportedError(f"the network is of type {type(model).__name__}, it must be an nn.Module")
+    tracing.refuse_wrapped(model)
+    step = Step(model, loss, _Options(memory, method, seconds, cache, optimizer))
+    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    step._add(args, kwargs, step._key(leaves, spec), None)  # noqa: SLF001 # its only maker
+    return step
+
+
+def load(
+    path: str | Path, model: nn.Module, loss: Callable[..., Any] | None = None, example: tuple[Any, ...] | dict[str, Any] = ()
+) -> Step:
+    """Returns the step that :meth:`Step.save` wrote, for the same network.
+
+    Args:
+        path: the file.
+        model, loss, example: as for :func:`plan`.
+
+    Raises:
+        UnsupportedError: the file is for another step, or cannot be read.
+    """
+    try:
+        known = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as e:
+        raise UnsupportedError(f"{path} cannot be read: {e}", reason=Reason.PLAN) from e
+    if not isinstance(known, dict) or known.get("format") != FORMAT:
+        raise UnsupportedError(f"{path} has no format {FORMAT}", reason=Reason.PLAN)
+    memory = int(known["plan"].get("platform", {}).get("memory") or 1)
+    step = Step(model, loss, _Options(memory, "search", 10, True))
+    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    step._add(args, kwargs, step._key(leaves, spec), known)  # noqa: SLF001
+    return step
+
+
+def _make(
+    model: nn.Module, loss: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: _Options, known: Any
+) -> _Planned:
+    """Traces, measures, plans, compiles and compares a step for one example."""
+    step = tracing.Step(model, loss, args, kwargs)
+    captured = tracing.capture(step)
+    joint = captured.joint
+    first = next(step.leaves[k] for k in step.places)
+    with captured.stack:
+        given = dict(zip((n for n in joint.primals[-len(step.places) :]), (step.leaves[k] for k in step.places), strict=True))
+        made, counted_by = planned(joint, given, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
+        run = captured.compile(*write(joint, made))
+    document = joint.document(type(model).__name__, int(first.shape[0]) if first.dim() else 1)
+    result = _Planned(run, document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
+    _compare(model, step, run)
+    return result
+
+
+def planned(joint: Joint, given: Any, options: _Options, *, samples: int = 1, known: Any = None) -> tuple[dict[str, Any], str]:
+    """Returns a plan for a joint graph whose times are measured, and what counted the workspaces.
+
+    Args:
+        joint: the graph; its entries get their times.
+        given: real tensors of some of its inputs.
+        options: how to plan.
+        samples: the batch.
+        known: a saved step in place of a new plan.
+
+    Raises:
+        UnsupportedError: the saved step is another one.
+        DoesNotFitError: no plan fits.
+    """
+    device = next((t.device for n in joint.primals for t in [n.meta.get("val")] if isinstance(t, torch.Tensor)), torch.device("cpu"))
+    document = joint.document("step", samples)
+    memory = planner.memory_flag(options.memory, device)
+    if options.memory is None and options.optimizer is not None:
+        memory = str(int(memory) - unmade_states(options.optimizer))
+    kept = known or (planner.kept(document, memory, options.method, options.seconds) if options.cache else None)
+    if kept is not None:
+        _agree(joint, kept)
+        return kept["plan"], kept.get("counted_by", "")
+    counted_by = timing.measure(joint, given, seconds=0.3 * options.seconds)
+    document = joint.document("step", samples)
+    made = planner.solve(document, memory, method=options.method, seconds=0.7 * options.seconds)
+    if options.cache:
+        planner.keep(document, memory, options.method, options.seconds, {"graph": document, "plan": made, "counted_by": counted_by})
+    return made, counted_by
+
+
+def _agree(joint: Joint, kept: dict[str, Any]) -> None:
+    """Takes times and workspaces from a saved step, which must be this one."""
+    theirs = {n["id"]: n for n in kept["graph"]["nodes"]}
+    ours = joint.document()["nodes"]
+    if [(n["id"], n["operation"], n["reads"], n["writes"]) for n in ours] != [
+        (n["id"], n["operation"], n["reads"], n["writes"]) for n in theirs.values()
+    ]:
+        raise UnsupportedError(
+            f"the file is for another step: it has {len(theirs)} operations and this step {len(ours)}, or they differ", reason=Reason.PLAN
+        )
+    for e in joint.entries:
+        e.time, e.workspace = theirs[e.id].get("time", 0.0), theirs[e.id].get("workspace", 0)
+
+
+def unmade_states(optimizer: torch.optim.Optimizer) -> int:
+    """Returns the bytes of an optimizer's states that its first step will make: two tensors like each parameter of Adam, one of others."""
+    each = 2 if "Adam" in type(optimizer).__name__ else 1
+    parameters = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad and p not in optimizer.state]
+    return sum(each * p.numel() * p.element_size() for p in parameters)
+
+
+def _compare(model: nn.Module, step: tracing.Step, run: Callable[..., Any]) -> None:
+    """Refuses a step whose loss or gradients are not those of plain training."""
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    everything = [*dict(model.named_parameters()).values()], [*dict(model.named_buffers()).values()]
+    given = [step.leaves[k] for k in step.places]
+    plain = _gradients(model, parameters, lambda: step(*given))
+    ours = _gradients(model, parameters, lambda: run(*everything[0], *everything[1], *given))
+    wrong = _different(plain, ours)
+    if wrong and given[0].device.type == "cuda":  # kernels with atomic additions differ from run to run
+        again = _gradients(model, parameters, lambda: step(*given))
+        wrong = [name for name in wrong if name not in _different(plain, again)]
+    if wrong:
+        raise UnsupportedError(
+            f"the planned step computes other values than plain training: {len(wrong)} of {len(plain)} differ, first {wrong[0]}",
+            reason=Reason.DIFFERS,
+            hint="the forward takes another branch while it is traced, or writes state outside of buffers",
+        )
+
+
+def _different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    return [name for name in a if (a[name] is None) != (b[name] is None) or a[name] is not None and not same(a[name], b[name])]
+
+
+def _gradients(model: nn.Module, parameters: dict[str, torch.Tensor], forward: Callable[[], Any]) -> dict[str, Any]:
+    """Loss and gradients of a step from the state that there is, which is left as it was."""
+    state, before = State(model), {name: p.grad for name, p in parameters.items()}
+    try:
+        for p in parameters.values():
+            p.grad = None
+        with torch.enable_grad():
+            made = [t for t in pytree.tree_leaves(forward()) if isinstance(t, torch.Tensor) and t.requires_grad]
+            torch.autograd.backward(made, [torch.ones_like(t) for t in made])
+        found: dict[str, Any] = {f"output {k}": t.detach() for k, t in enumerate(made)}
+        found.update({name: p.grad for name, p in parameters.items()})
+        found.update({name: b.detach().clone() for name, b in model.named_buffers()})
+        return found
+    finally:
+        for name, p in parameters.items():
+            p.grad = before[name]
+        state.restore()

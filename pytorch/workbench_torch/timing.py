@@ -1,0 +1,188 @@
+"""Times and workspaces of the operations of a joint graph, each run alone on made-up tensors of its shapes.
+
+Operations that are called alike are measured once, the most expensive first. What the time limit leaves
+unmeasured is estimated from FLOP and bytes, at the rates of what was measured. So a step is measured that does
+not fit into memory.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.flop_counter import flop_registry
+
+from . import memory
+from .joint import Entry, Joint, storage_bytes, storage_key, tensors
+from .state import Generators
+
+FLOPS, RATE = 40e9, 8e9  # a second, of one core of a CPU: used until something is measured
+DEVICES = {"v100": (15.7e12, 900e9), "a100": (19.5e12, 1555e9), "h100": (66.9e12, 3350e9)}  # float32 and bytes, of the data sheets
+
+
+def cost(e: Entry) -> tuple[float, float]:
+    """Returns the floating-point operations of an entry and the bytes that it moves."""
+    n = e.node
+    if n is None:
+        return 0.0, 0.0
+    values = [n.meta.get("val"), *(a.meta.get("val") for a in n.all_input_nodes)]
+    moved = sum(float(t.numel()) * t.element_size() for v in values for t in tensors(v))
+    count = flop_registry.get(getattr(n.target, "overloadpacket", None))
+    if count is None:
+        return 0.0, moved
+    args, kwargs = fx.node.map_arg((n.args, n.kwargs), lambda a: a.meta.get("val"))
+    try:
+        return float(count(*args, **kwargs, out_val=n.meta.get("val"))), moved
+    except Exception:  # formulas of torch know the common forms of an operation only
+        return 0.0, moved
+
+
+def estimate(joint: Joint, device: str = "") -> None:
+    """Fills in times as the peaks of a device allow them.
+
+    Args:
+        joint: the graph.
+        device: v100, a100, h100, or FLOP and bytes a second as "19.5e12,1.555e12"; "" for one core of a CPU.
+    """
+    flops, rate = (FLOPS, RATE) if not device else DEVICES.get(device.lower()) or tuple(float(x) for x in device.split(","))
+    for e in joint.computed():
+        operations, moved = cost(e)
+        e.time = max(operations / flops, moved / rate)
+
+
+def measure(joint: Joint, given: dict[fx.Node, torch.Tensor], *, seconds: float = 3.0, repeats: int = 5) -> str:
+    """Fills in times and workspaces.
+
+    Args:
+        joint: the graph.
+        given: real tensors of its inputs, for the operations that read them.
+        seconds: the time limit for all.
+        repeats: runs of each operation.
+
+    Returns:
+        What counted the workspaces.
+    """
+    estimate(joint)
+    groups: dict[str, list[Entry]] = {}
+    for e in joint.computed():
+        groups.setdefault(_signature(e), []).append(e)
+    ordered = sorted(groups.values(), key=lambda g: -g[0].time * len(g))
+    end, ratios, left = time.monotonic() + seconds, [], []
+    with _disable_current_modes(), torch.no_grad():
+        meter, generators = memory.meter(_device(joint)), Generators()
+        for group in ordered:
+            share = max(0.0, end - time.monotonic()) / 3
+            measured = _alone(group[0], given, meter, repeats, share) if share > 0.001 else None
+            if measured is None:
+                left.append(group)
+                continue
+            if group[0].time > 0:
+                ratios.append(measured[0] / group[0].time)
+            for e in group:
+                e.time, e.workspace = measured
+        generators.restore()
+    ratio = statistics.median(ratios) if ratios else 1.0
+    for group in left:
+        for e in group:
+            e.time *= ratio
+    for e in joint.computed():
+        if e.random and e.node is not None and all(t.device.type == "cpu" for t in tensors(e.node.meta.get("val"))):
+            e.workspace += torch.get_rng_state().numel()  # the state meanwhile, when it runs again
+    return meter.name if meter else "nothing: workspaces are left 0"
+
+
+def _device(joint: Joint) -> torch.device:
+    devices = [t.device for n in joint.primals for t in tensors(n.meta.get("val"))]
+    return next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
+
+
+def _signature(e: Entry) -> str:
+    """What makes calls alike: the operation, its constants, and the layouts of its tensors."""
+
+    def layout(a: Any) -> Any:
+        value = a.meta.get("val") if isinstance(a, fx.Node) else a
+        if isinstance(a, fx.Node) and a.op == "placeholder" and any(not t.is_floating_point() for t in tensors(value)):
+            return a.name
+        return [(tuple(t.shape), t.stride(), t.dtype, t.device.type) for t in tensors(value)] if isinstance(a, fx.Node) else a
+
+    assert e.node is not None
+    return repr((e.operation, fx.node.map_aggregate((e.node.args, e.node.kwargs), layout)))
+
+
+def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: int, budget: float) -> tuple[float, int] | None:
+    """Seconds and workspace of one operation; None where it does not run on made-up tensors."""
+    n = e.node
+    if n is None or not isinstance(n.target, torch._ops.OpOverload):
+        return None
+    small = min((s for a in n.all_input_nodes for t in tensors(a.meta.get("val")) if t.is_floating_point() for s in t.shape), default=2)
+
+    def made_up(a: fx.Node) -> Any:
+        if a in given:
+            return given[a]
+        return pytree.tree_map(lambda t: _tensor(t, max(1, small), n) if isinstance(t, torch.Tensor) else t, a.meta.get("val"))
+
+    try:
+        args, kwargs = fx.node.map_arg((n.args, n.kwargs), made_up)
+        if n.target._schema.is_mutable:
+            args, kwargs = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, kwargs))
+
+        def run() -> Any:
+            return n.target(*args, **kwargs)
+
+        device = next((t.device for t in tensors((args, kwargs))), torch.device("cpu"))
+        seconds = _seconds(run, device, repeats, budget)
+        if meter is None:
+            return seconds, 0
+        before = meter.current()
+        meter.reset()
+        made = run()
+        above = meter.peak() - before
+        inputs = {storage_key(t) for t in tensors((args, kwargs))}
+        return seconds, max(0, above - sum({storage_key(t): storage_bytes(t) for t in tensors(made) if storage_key(t) not in inputs}.values()))
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        return None
+
+
+def _tensor(t: torch.Tensor, bound: int, n: fx.Node) -> torch.Tensor:
+    """A real tensor with the layout of a fake one: normal numbers, and indices that any tensor of the operation has."""
+    count = int(t.untyped_storage().nbytes()) // t.element_size()
+    count = max(count, 1 + t.storage_offset() + sum((s - 1) * d for s, d in zip(t.shape, t.stride(), strict=True)) if t.numel() else count)
+    if t.is_floating_point() or t.is_complex():
+        made = torch.randn(count, dtype=torch.float32, device=t.device).abs_().to(t.dtype)
+    elif t.dtype is torch.bool:
+        made = torch.ones(count, dtype=t.dtype, device=t.device)
+    elif "grouped_mm" in str(n.target):  # ends of the groups
+        rows = next(x.shape[0] for a in n.all_input_nodes for x in tensors(a.meta.get("val")) if x.is_floating_point())
+        made = (torch.arange(1, count + 1, device=t.device) * rows // max(1, count)).to(t.dtype)
+    else:
+        made = (torch.arange(count, device=t.device) % bound).to(t.dtype)
+    return made.as_strided(t.shape, t.stride(), t.storage_offset())
+
+
+def _seconds(run: Callable[[], Any], device: torch.device, repeats: int, budget: float) -> float:
+    """The median time of some runs after one that warms up; fewer where they take long."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
+    begin, taken = time.monotonic(), []
+    for k in range(repeats + 1):
+        if device.type == "cuda":
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            run()
+            end.record()
+            torch.cuda.synchronize(device)
+            taken.append(start.elapsed_time(end) / 1e3)
+        else:
+            before = clock()
+            run()
+            taken.append(clock() - before)
+        if time.monotonic() - begin > budget and k >= 1:
+            break
+    return statistics.median(taken[1:]) if len(taken) > 1 else taken[0]
