@@ -112,6 +112,29 @@ def _module_paths(model: nn.Module) -> Iterator[None]:
             h.remove()
 
 
+@contextmanager
+def _tied_once(model: nn.Module) -> Iterator[None]:
+    """Gives parameters that have several names one of them, so that their gradients are summed in the order of plain training."""
+    first: dict[int, tuple[nn.Module, str]] = {}
+    changed: list[tuple[nn.Module, type, dict[str, Any]]] = []
+    for m in model.modules():
+        again = {k: first[id(p)] for k, p in m._parameters.items() if p is not None and id(p) in first}
+        first.update({id(p): (m, k) for k, p in m._parameters.items() if p is not None and id(p) not in first})
+        if again:
+            changed.append((m, type(m), dict(m._parameters)))
+            read = {k: property(lambda self, of=of, name=name: of._parameters[name]) for k, (of, name) in again.items()}
+            m.__class__ = type(type(m).__name__, (type(m),), {"__module__": type(m).__module__, **read})
+            for k in again:
+                del m._parameters[k]
+    try:
+        yield
+    finally:
+        for m, kind, parameters in changed:
+            m.__class__ = kind
+            m._parameters.clear()
+            m._parameters.update(parameters)
+
+
 def required_arguments(function: Callable[..., Any]) -> int:
     """Returns how many positional arguments a function needs at least."""
     function = function.forward if isinstance(function, nn.Module) else function
@@ -176,7 +199,17 @@ class Captured:
     joint: Joint
     descriptors: Any
     stack: ExitStack
-    names: tuple[list[str], list[str]]
+
+    def tensors(self, step: nn.Module) -> list[tuple[dict[str, Any], str]]:
+        """Where the step's parameters and buffers are, in the order of its arguments: a module's table, and the name in it."""
+        places = []
+        for name in self.descriptors.params_spec:
+            owner, _, key = name.rpartition(".")
+            places.append((step.get_submodule(owner)._parameters, key))
+        for name in self.descriptors.buffers_spec:
+            owner, _, key = name.rpartition(".")
+            places.append((step.get_submodule(owner)._buffers, key))
+        return places
 
     def compile(self, forward: Any, backward: Any) -> Callable[..., Any]:
         """Returns the step that runs two modules, and ends the trace."""
@@ -252,10 +285,10 @@ def _trace(step: Step, given: list[torch.Tensor]) -> Captured:
         stack.enter_context(whole_operations())
         if step.reads is not None:
             guard.enter_context(step.reads)
-        with torch.enable_grad():
+        with _tied_once(step), torch.enable_grad():
             descriptors = aot_export_joint_with_descriptors(stack, step, tuple(given))
         joint = Joint(descriptors.graph_module, descriptors._aot_state.fw_metadata.num_forward)
-        captured = Captured(joint, descriptors, stack, (list(descriptors.params_spec), list(descriptors.buffers_spec)))
+        captured = Captured(joint, descriptors, stack)
         guard.pop_all()
     return captured
 

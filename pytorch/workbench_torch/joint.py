@@ -10,6 +10,7 @@ backward early.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,13 +46,23 @@ def storage_bytes(t: torch.Tensor) -> int:
 def draws(node: fx.Node) -> bool:
     """Whether a node draws random numbers from torch's default generator."""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or SEEDED not in target.tags:
+    if not isinstance(target, torch._ops.OpOverload) or SEEDED not in target.tags or "seed" in (a.name for a in target._schema.arguments):
         return False
     for place, a in enumerate(target._schema.arguments):  # attention and dropout with probability 0 draw nothing
         if a.name in ("dropout_p", "p") and "attention" in target._schema.name:
             value = node.kwargs.get(a.name, node.args[place] if place < len(node.args) else a.default_value)
             return bool(value)
     return True
+
+
+def statistics(node: fx.Node) -> list[fx.Node]:
+    """Returns the running statistics that a normalization of a training step is given and does not compute with."""
+    target: Any = node.target
+    if not isinstance(target, torch._ops.OpOverload) or "batch_norm" not in target._schema.name:
+        return []
+    given = {a.name: node.kwargs.get(a.name, v) for a, v in zip(target._schema.arguments, node.args, strict=False)}
+    trains = next((bool(given[k]) for k in ("training", "train", "update") if k in given), True)
+    return [given[k] for k in ("running_mean", "running_var") if trains and isinstance(given.get(k), fx.Node)]
 
 
 def source_line(node: fx.Node) -> str:
@@ -70,9 +81,8 @@ def module_path(node: fx.Node) -> str:
     path = ""
     for entry in stack.values():
         path = entry[0] if isinstance(entry, tuple) else path
-    for prefix in ("L['self'].", "L['self']"):
-        path = path.removeprefix(prefix)
-    return path.replace("._modules", "").replace("['", ".").replace("']", "").removeprefix("model.").strip(".")
+    path = re.sub(r"^L\['\w+'\](\[\d+\])?\.?", "", path)  # Dynamo's name of the network
+    return path.replace("._modules", "").replace("['", ".").replace("']", "").strip(".")
 
 
 @dataclass
@@ -111,13 +121,15 @@ class Joint:
     Args:
         gm: the joint graph; its nodes have fake tensors in ``meta["val"]``.
         num_fwd_outputs: how many of its outputs belong to the forward.
+        replay: whether random operations may run again, from the state of the generator that they ran with; inductor
+            makes them of seeds, and what it leaves is kept.
 
     Raises:
         UnsupportedError: sizes are symbolic, or the step has collectives or ordered effects.
     """
 
-    def __init__(self, gm: fx.GraphModule, num_fwd_outputs: int):
-        self.gm = gm
+    def __init__(self, gm: fx.GraphModule, num_fwd_outputs: int, *, replay: bool = True):
+        self.gm, self.replay = gm, replay
         (output,) = gm.graph.find_nodes(op="output")
         outputs = pytree.tree_leaves(output.args, is_leaf=lambda a: a is None)
         described = output.meta.get("desc", [None] * len(outputs))
@@ -160,12 +172,14 @@ class Joint:
                 self._add(n, "backward" if crossed else "forward", n in needed)
         if not crossed:
             self._add_boundary()
-        for n in (*self.forward_outputs, *self.backward_outputs):
+        written_back = [type(d).__name__ == "InputMutationAOTOutput" for d in self.forward_described]  # when the forward has ended
+        for n in (*(n for n, w in zip(self.forward_outputs, written_back, strict=True) if not w), *self.backward_outputs):
             for s in self.of.get(n, ()) if isinstance(n, fx.Node) else ():
                 self.storages[s].result |= not self.storages[s].resident
         for n in self.backward_outputs:
             for s in self.of.get(n, ()) if isinstance(n, fx.Node) else ():
                 self.storages[s].kind = "gradient" if self.storages[s].result else self.storages[s].kind
+        self._refuse_stale()
         self._recompute_marked()
         self._layers_of_backward()
 
@@ -227,12 +241,15 @@ class Joint:
         changed = [s for s in entry.mutates if not self.storages[s].resident]
         if changed:
             raise UnsupportedError(f"{n.target} changes an intermediate result in place", reason=Reason.TRACE, where=source_line(n))
-        inputs = dict.fromkeys(s for a in n.all_input_nodes for s in self.of.get(a, ()))
+        hidden = statistics(n)
+        inputs = dict.fromkeys(s for a in n.all_input_nodes if a not in hidden for s in self.of.get(a, ()))
         entry.reads = [s for s in inputs if s not in writes and s not in entry.mutates]
         tagged = str(getattr(n.meta.get("recompute"), "name", ""))
         entry.recompute = isinstance(n.target, torch._ops.OpOverload) and not entry.mutates and tagged != "MUST_SAVE"
-        if draws(n):
+        if draws(n) and self.replay:
             self._capture(entry)
+        elif draws(n):
+            entry.random, entry.recompute = True, False
         entry.id = f"n{len(self.entries)}"
         self.entries.append(entry)
 
@@ -252,7 +269,12 @@ class Joint:
         outputs = dict.fromkeys(s for n in self.forward_outputs if isinstance(n, fx.Node) for s in self.of.get(n, ()))
         reads = [s for s in outputs if not self.storages[s].resident]
         writes = list(dict.fromkeys(s for n in self.tangents for s in self.of.get(n, ()) if s not in outputs))
-        self.entries.append(Entry(BOUNDARY, "forward ends, tangents arrive", "loss", None, reads, writes, recompute=False))
+        boundary = Entry(BOUNDARY, "forward ends, tangents arrive", "loss", None, reads, writes, recompute=False)
+        described = [getattr(d, "mutated_input", None) for d in self.forward_described]
+        for n in self.primals:  # AOTAutograd writes new values of buffers when the forward has ended
+            if n.meta.get("desc") is not None and n.meta["desc"] in described:
+                boundary.mutates += self.of.get(n, ())
+        self.entries.append(boundary)
 
     def _recompute_marked(self) -> None:
         """Gives what the user marked MUST_RECOMPUTE a second entry after the boundary, whose results the backward reads."""
@@ -283,6 +305,18 @@ class Joint:
             if not read & set(clone.writes):
                 self.entries.remove(clone)
                 read = {s for e in self.entries for s in e.reads}
+
+    def _refuse_stale(self) -> None:
+        """Refuses a backward that reads what the forward has changed since."""
+        place = next(k for k, e in enumerate(self.entries) if e.id == BOUNDARY)
+        changed = set(self.entries[place].mutates)
+        for e in self.entries[place + 1 :]:
+            stale = changed & set(e.reads)
+            if stale and e.node is not None:
+                raise UnsupportedError(
+                    f"the backward ({e.operation}) reads {self.storages[stale.pop()].name}, which the forward changes",
+                    reason=Reason.TRACE, where=source_line(e.node), hint="compute with a copy of the buffer",
+                )  # fmt: skip
 
     def _layers_of_backward(self) -> None:
         """Gives a backward node the module of the forward value that it reads, else of the gradient that it reads."""

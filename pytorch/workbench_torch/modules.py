@@ -16,7 +16,7 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from .errors import Reason, UnsupportedError
-from .joint import BOUNDARY, Entry, Joint, tensors
+from .joint import BOUNDARY, Entry, Joint, statistics, tensors
 
 
 def generator_state(device: str) -> torch.Tensor:
@@ -68,7 +68,7 @@ class _Writer:
                 if e.node in again:
                     self.states[e.node] = self._call(generator_state, (_device(e.node),), torch.get_rng_state())
             elif e.node is not None:
-                self._run(e.node, e.node in again and e.node in done)
+                self._run(e.node, e.node in done, e.node in again and e.node in done)
                 done.add(e.node)
         outputs = [self._value(n) if isinstance(n, fx.Node) else n for n in joint.backward_outputs]
         if self.crossed is None:
@@ -90,8 +90,8 @@ class _Writer:
         made.meta = dict(n.meta)
         return made
 
-    def _call(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
-        made = self.graph.call_function(function, args)
+    def _call(self, function: Any, args: tuple[Any, ...], value: Any, **kwargs: Any) -> fx.Node:
+        made = self.graph.call_function(function, args, kwargs)
         made.meta["val"] = value
         return made
 
@@ -111,7 +111,7 @@ class _Writer:
             else:
                 with self.graph.inserting_before(self.first_tangent):
                     made = self.graph.placeholder(like.name)
-            made.meta = dict(like.meta)
+            made.meta, made.target = dict(like.meta), made.name  # code is written with the target, which must be unique, too
             self.carried[key] = made
             self.saved.append(key)
         return self.carried[key]
@@ -132,20 +132,28 @@ class _Writer:
             self.views[key] = self._copied(n)
         return self.views[key]
 
-    def _copied(self, n: fx.Node) -> fx.Node:
-        made = self.graph.node_copy(n, self._value)
+    def _copied(self, n: fx.Node, again: bool = False) -> fx.Node:
+        unused = statistics(n) if again or self.crossed is not None else []
+
+        def value(a: fx.Node) -> fx.Node:
+            if a not in unused:
+                return self._value(a)
+            like = a.meta["val"]
+            return self._call(torch.zeros, (tuple(like.shape),), like, dtype=like.dtype, device=like.device)
+
+        made = self.graph.node_copy(n, value)
         made.meta = dict(n.meta)
         return made
 
-    def _run(self, n: fx.Node, again: bool) -> None:
-        if again:
+    def _run(self, n: fx.Node, again: bool, replayed: bool) -> None:
+        if replayed:
             state = self.states[n]
             state = state if state.graph is self.graph else self._carry((n,), state)
             args, kwargs = fx.node.map_arg((n.args, n.kwargs), self._value)
             made = self.graph.call_function(replay, (_device(n), state, n.target, *args), kwargs)
             made.meta = dict(n.meta)
         else:
-            made = self._copied(n)
+            made = self._copied(n, again)
         parts = [g for g in n.users if g.target is operator.getitem]
         self.now[n] = made
         self.carried.pop(n, None)

@@ -103,7 +103,7 @@ def store_all_peak(joint: Joint) -> int:
 
 
 @dataclass
-class _Options:
+class Options:
     """How a step is planned for each of its shapes."""
 
     memory: planner.Memory
@@ -118,11 +118,14 @@ class _Planned:
     """A step for one shape of its inputs."""
 
     run: Callable[..., Any]
+    places: list[tuple[dict[str, Any], str]]
     document: dict[str, Any]
     plan: dict[str, Any]
     report: Report
     leaves: list[Any]
-    spec: Any
+
+    def __call__(self, given: list[torch.Tensor]) -> Any:
+        return self.run(*(of[name] for of, name in self.places), *given)
 
 
 class Step(nn.Module):
@@ -139,7 +142,7 @@ class Step(nn.Module):
         graph: the graph that it is for, workbench.graph/v2.
     """
 
-    def __init__(self, model: nn.Module, loss: Callable[..., Any] | None, options: _Options):
+    def __init__(self, model: nn.Module, loss: Callable[..., Any] | None, options: Options):
         super().__init__()
         self.model = model
         self._loss, self._options = loss, options
@@ -190,12 +193,8 @@ class Step(nn.Module):
         if planned is None:
             planned = self._add(args, kwargs, key, None)
         self._latest = planned
-        parameters, buffers = self._tensors()
         given = [_laid(t, like) for t, like in zip(leaves, planned.leaves, strict=True) if isinstance(t, torch.Tensor)]
-        return planned.run(*parameters, *buffers, *given)
-
-    def _tensors(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        return list(dict(self.model.named_parameters()).values()), list(dict(self.model.named_buffers()).values())
+        return planned(given)
 
     def _key(self, leaves: list[Any], spec: Any) -> Any:
         """What a plan is for: shapes, constants among the inputs, and the modes of modules, autocast and parameters."""
@@ -254,7 +253,7 @@ def plan(
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the network is of type {type(model).__name__}, it must be an nn.Module")
     tracing.refuse_wrapped(model)
-    step = Step(model, loss, _Options(memory, method, seconds, cache, optimizer))
+    step = Step(model, loss, Options(memory, method, seconds, cache, optimizer))
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     leaves, spec = pytree.tree_flatten((args, kwargs))
     step._add(args, kwargs, step._key(leaves, spec), None)  # noqa: SLF001 # its only maker
@@ -280,7 +279,7 @@ def load(
     if not isinstance(known, dict) or known.get("format") != FORMAT:
         raise UnsupportedError(f"{path} has no format {FORMAT}", reason=Reason.PLAN)
     memory = int(known["plan"].get("platform", {}).get("memory") or 1)
-    step = Step(model, loss, _Options(memory, "search", 10, True))
+    step = Step(model, loss, Options(memory, "search", 10, True))
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     leaves, spec = pytree.tree_flatten((args, kwargs))
     step._add(args, kwargs, step._key(leaves, spec), known)  # noqa: SLF001
@@ -288,7 +287,7 @@ def load(
 
 
 def _make(
-    model: nn.Module, loss: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: _Options, known: Any
+    model: nn.Module, loss: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, known: Any
 ) -> _Planned:
     """Traces, measures, plans, compiles and compares a step for one example."""
     step = tracing.Step(model, loss, args, kwargs)
@@ -300,12 +299,14 @@ def _make(
         made, counted_by = planned(joint, given, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
         run = captured.compile(*write(joint, made))
     document = joint.document(type(model).__name__, int(first.shape[0]) if first.dim() else 1)
-    result = _Planned(run, document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
-    _compare(model, step, run)
+    result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves)
+    _compare(model, step, result)
     return result
 
 
-def planned(joint: Joint, given: Any, options: _Options, *, samples: int = 1, known: Any = None) -> tuple[dict[str, Any], str]:
+def planned(
+    joint: Joint, given: Any, options: Options, *, samples: int = 1, known: Any = None, fused: bool = False
+) -> tuple[dict[str, Any], str]:
     """Returns a plan for a joint graph whose times are measured, and what counted the workspaces.
 
     Args:
@@ -314,6 +315,7 @@ def planned(joint: Joint, given: Any, options: _Options, *, samples: int = 1, kn
         options: how to plan.
         samples: the batch.
         known: a saved step in place of a new plan.
+        fused: a compiler fuses operations, whose times are then estimated.
 
     Raises:
         UnsupportedError: the saved step is another one.
@@ -328,7 +330,11 @@ def planned(joint: Joint, given: Any, options: _Options, *, samples: int = 1, kn
     if kept is not None:
         _agree(joint, kept)
         return kept["plan"], kept.get("counted_by", "")
-    counted_by = timing.measure(joint, given, seconds=0.3 * options.seconds)
+    if fused:
+        timing.estimate(joint, fused=True)
+        counted_by = "nothing: times are estimated"
+    else:
+        counted_by = timing.measure(joint, given, seconds=0.3 * options.seconds)
     document = joint.document("step", samples)
     made = planner.solve(document, memory, method=options.method, seconds=0.7 * options.seconds)
     if options.cache:
@@ -357,13 +363,12 @@ def unmade_states(optimizer: torch.optim.Optimizer) -> int:
     return sum(each * p.numel() * p.element_size() for p in parameters)
 
 
-def _compare(model: nn.Module, step: tracing.Step, run: Callable[..., Any]) -> None:
+def _compare(model: nn.Module, step: tracing.Step, run: _Planned) -> None:
     """Refuses a step whose loss or gradients are not those of plain training."""
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    everything = [*dict(model.named_parameters()).values()], [*dict(model.named_buffers()).values()]
     given = [step.leaves[k] for k in step.places]
     plain = _gradients(model, parameters, lambda: step(*given))
-    ours = _gradients(model, parameters, lambda: run(*everything[0], *everything[1], *given))
+    ours = _gradients(model, parameters, lambda: run(given))
     wrong = _different(plain, ours)
     if wrong and given[0].device.type == "cuda":  # kernels with atomic additions differ from run to run
         again = _gradients(model, parameters, lambda: step(*given))

@@ -43,16 +43,20 @@ def cost(e: Entry) -> tuple[float, float]:
         return 0.0, moved
 
 
-def estimate(joint: Joint, device: str = "") -> None:
+def estimate(joint: Joint, device: str = "", *, fused: bool = False) -> None:
     """Fills in times as the peaks of a device allow them.
 
     Args:
         joint: the graph.
+        fused: a compiler fuses chains of operations without FLOP, which then take the time that their results take
+            to be written.
         device: v100, a100, h100, or FLOP and bytes a second as "19.5e12,1.555e12"; "" for one core of a CPU.
     """
     flops, rate = (FLOPS, RATE) if not device else DEVICES.get(device.lower()) or tuple(float(x) for x in device.split(","))
     for e in joint.computed():
         operations, moved = cost(e)
+        if fused and not operations:
+            moved = sum(joint.storages[s].bytes for s in e.writes)
         e.time = max(operations / flops, moved / rate)
 
 
@@ -85,7 +89,9 @@ def measure(joint: Joint, given: dict[fx.Node, torch.Tensor], *, seconds: float 
             if group[0].time > 0:
                 ratios.append(measured[0] / group[0].time)
             for e in group:
-                e.time, e.workspace = measured
+                e.time, e.workspace = measured[:2]
+                for s, size in zip(e.writes, measured[2], strict=False):  # some kernels leave a result in a larger storage
+                    joint.storages[s].bytes = max(size, joint.storages[s].bytes)
         generators.restore()
     ratio = statistics.median(ratios) if ratios else 1.0
     for group in left:
@@ -115,8 +121,8 @@ def _signature(e: Entry) -> str:
     return repr((e.operation, fx.node.map_aggregate((e.node.args, e.node.kwargs), layout)))
 
 
-def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: int, budget: float) -> tuple[float, int] | None:
-    """Seconds and workspace of one operation; None where it does not run on made-up tensors."""
+def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: int, budget: float) -> tuple[float, int, list[int]] | None:
+    """Seconds, workspace and sizes of the results of one operation; None where it does not run on made-up tensors."""
     n = e.node
     if n is None or not isinstance(n.target, torch._ops.OpOverload):
         return None
@@ -137,14 +143,14 @@ def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: in
 
         device = next((t.device for t in tensors((args, kwargs))), torch.device("cpu"))
         seconds = _seconds(run, device, repeats, budget)
-        if meter is None:
-            return seconds, 0
-        before = meter.current()
-        meter.reset()
+        before = meter.current() if meter else 0
+        if meter:
+            meter.reset()
         made = run()
-        above = meter.peak() - before
+        above = meter.peak() - before if meter else 0
         inputs = {storage_key(t) for t in tensors((args, kwargs))}
-        return seconds, max(0, above - sum({storage_key(t): storage_bytes(t) for t in tensors(made) if storage_key(t) not in inputs}.values()))
+        sizes = {storage_key(t): storage_bytes(t) for t in tensors(made) if storage_key(t) not in inputs}
+        return seconds, max(0, above - sum(sizes.values())), list(sizes.values()) if len(sizes) == len(e.writes) else []
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
         return None
 
