@@ -14,7 +14,8 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
-from workbench_torch import apply, check, profile
+from workbench_torch import apply, profile
+from workbench_torch.check import check
 
 
 def network(blocks: int = 16, width: int = 64) -> nn.Module:

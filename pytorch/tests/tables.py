@@ -28,7 +28,8 @@ import torchvision  # noqa: E402
 from planning import WORKBENCH, images, words  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint_sequential  # noqa: E402
-from workbench_torch import Refused, apply, check, check_graph, profile  # noqa: E402
+from workbench_torch import Refused, apply, check_graph, profile  # noqa: E402
+from workbench_torch.check import check  # noqa: E402
 from workbench_torch.compiled import document  # noqa: E402
 from workbench_torch.graph import trace  # noqa: E402
 from workbench_torch.measure import measure  # noqa: E402

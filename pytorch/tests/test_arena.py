@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import planning
 import pytest
 from test_chains import profiled
-from workbench_torch import check
+from workbench_torch.check import check
 from workbench_torch.arena import Arena
 from workbench_torch.errors import Refused
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from workbench_torch import check, cut, profile
+from workbench_torch import cut, profile
+from workbench_torch.check import check
 
 PROFILES: Dict[str, Any] = {}
 

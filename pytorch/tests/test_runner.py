@@ -14,7 +14,8 @@ import pytest
 import torch
 from test_refusals import checkpointed, train
 from torch import nn
-from workbench_torch import Refused, apply, check, cut, profile
+from workbench_torch import Refused, apply, cut, profile
+from workbench_torch.check import check
 from workbench_torch.cut import same
 from workbench_torch.memory import need_meter
 from workbench_torch.record import record

@@ -1,20 +1,44 @@
-"""PyTorch in and out of workbench: profiles of real networks, and plans that are trained by.
+"""Training steps of PyTorch within a memory: traced, planned by workbench, and run by the plan.
 
->>> document, chain = profile(model, inputs, loss, targets)    # workbench.chain/v1, to plan for
->>> step = apply(chain, "plan.json")                           # a module whose training follows the plan
->>> step(inputs, *targets).backward()
+>>> step = plan(model, loss, (inputs, targets), memory="40GiB")    # a step over the same parameters
+>>> step(inputs, targets).backward()                               # gradients of plain training, bit by bit
+>>> print(step.report)                                             # planned peak, bound, what runs again
 
->>> graph = trace(model, inputs, loss, targets)                # workbench.graph/v2, of the whole step
->>> step = compile_plan(graph, "plan.json")
->>> loss, gradients = step(inputs, *targets)
+>>> compiled = torch.compile(model, backend=backend(memory="40GiB"), dynamic=False)
+>>> document, chain = profile(model, inputs, loss, targets)        # workbench.chain/v1, to plan for by hand
+>>> step = apply(chain, "plan.json")
 """
 
-from .check import check, check_graph
+from typing import TYPE_CHECKING, Any
+
+from . import check as _check  # noqa: F401 # the modules check and plan, before the functions take their names
+from . import plan as _plan  # noqa: F401
+from ._binary import __version__
+from .check import check_graph
+from .comparison import Check, check
 from .compiled import TrainStep, compile_plan, profile_graph
 from .cut import cut
-from .errors import Refused
+from .errors import ChangedError, DoesNotFitError, Reason, Refused, UnsupportedError
 from .graph import trace
 from .profiler import profile
 from .runner import Planned, apply
+from .step import Report, Step, load, plan
+from .viewer import snapshot
 
-__all__ = ["Planned", "Refused", "TrainStep", "apply", "check", "check_graph", "compile_plan", "cut", "profile", "profile_graph", "trace"]
+if TYPE_CHECKING:
+    from .compiler import Backend, backend, budget
+
+__all__ = [
+    "Backend", "ChangedError", "Check", "DoesNotFitError", "Planned", "Reason", "Refused", "Report", "Step", "TrainStep",
+    "UnsupportedError", "__version__", "apply", "backend", "budget", "check", "check_graph", "compile_plan", "cut", "load", "plan", "profile",
+    "profile_graph", "snapshot", "trace",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Loads what needs inductor when it is first used: importing that takes seconds."""
+    if name in ("Backend", "backend", "budget"):
+        from . import compiler
+
+        return getattr(compiler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

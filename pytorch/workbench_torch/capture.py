@@ -30,8 +30,10 @@ from .watch import Attributes, refuse_wrapped
 __all__ = ["Captured", "Step", "capture", "refuse_wrapped"]
 
 # Operations with kernels and a decomposition, which rounds in another way.
-WHOLE = ("silu_backward", "mish_backward", "_fused_rms_norm", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
-WHOLE += ("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d")
+WHOLE = [
+    "silu_backward", "mish_backward", "_fused_rms_norm", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+    "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+]  # fmt: skip
 READS = frozenset(getattr(torch.Tensor, name) for name in ("item", "__bool__", "__int__", "__float__", "__index__"))
 DATA_HINT = "use torch.where or a product in place of the branch, or plan a network without it"
 
@@ -61,12 +63,13 @@ class Step(nn.Module):
     def __init__(self, model: nn.Module, loss: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]):
         super().__init__()
         self.model, self.loss = model, loss
-        self.targets = 0 if loss is None else required_arguments(loss) - 1
+        self.targets = 0 if loss is None else max(0, min(required_arguments(loss) - 1, len(args) - (not kwargs)))
         self.leaves, self.spec = pytree.tree_flatten((args, kwargs))
         self.places = [k for k, v in enumerate(self.leaves) if isinstance(v, torch.Tensor)]
         self.reads: _Reads | None = None
 
     def forward(self, *given: torch.Tensor) -> Any:
+        """Runs the step on the tensors of the example, in their order."""
         leaves = list(self.leaves)
         for k, t in zip(self.places, given, strict=True):
             leaves[k] = t
@@ -122,7 +125,7 @@ def _tied_once(model: nn.Module) -> Iterator[None]:
         first.update({id(p): (m, k) for k, p in m._parameters.items() if p is not None and id(p) not in first})
         if again:
             changed.append((m, type(m), dict(m._parameters)))
-            read = {k: property(lambda self, of=of, name=name: of._parameters[name]) for k, (of, name) in again.items()}
+            read = {k: _reads_parameter(*place) for k, place in again.items()}
             m.__class__ = type(type(m).__name__, (type(m),), {"__module__": type(m).__module__, **read})
             for k in again:
                 del m._parameters[k]
@@ -133,6 +136,10 @@ def _tied_once(model: nn.Module) -> Iterator[None]:
             m.__class__ = kind
             m._parameters.clear()
             m._parameters.update(parameters)
+
+
+def _reads_parameter(of: nn.Module, name: str) -> property:
+    return property(lambda self: of._parameters[name])
 
 
 def required_arguments(function: Callable[..., Any]) -> int:
@@ -202,20 +209,21 @@ class Captured:
 
     def tensors(self, step: nn.Module) -> list[tuple[dict[str, Any], str]]:
         """Where the step's parameters and buffers are, in the order of its arguments: a module's table, and the name in it."""
-        places = []
+        places: list[tuple[dict[str, Any], str]] = []
         for name in self.descriptors.params_spec:
             owner, _, key = name.rpartition(".")
-            places.append((step.get_submodule(owner)._parameters, key))
+            places.append((vars(step.get_submodule(owner))["_parameters"], key))
         for name in self.descriptors.buffers_spec:
             owner, _, key = name.rpartition(".")
-            places.append((step.get_submodule(owner)._buffers, key))
+            places.append((vars(step.get_submodule(owner))["_buffers"], key))
         return places
 
     def compile(self, forward: Any, backward: Any) -> Callable[..., Any]:
         """Returns the step that runs two modules, and ends the trace."""
+        compiler: Any = boxed
         with self.stack:
             return aot_compile_joint_with_descriptors(
-                self.descriptors, partition_fn=lambda *args, **kwargs: (forward, backward), fw_compiler=boxed, bw_compiler=boxed
+                self.descriptors, partition_fn=lambda *args, **kwargs: (forward, backward), fw_compiler=compiler, bw_compiler=compiler
             )
 
 
@@ -250,31 +258,41 @@ def capture(step: Step) -> Captured:
         raise UnsupportedError("the example has no tensors", hint="give what the step is called with, as (inputs, targets)")
     model = step.model
     state, others, attributes = State(model), OtherGenerators(), Attributes(model.modules())
+    captured: Captured | None = None
     try:
-        try:
-            return _trace(step, given)
-        except Exception as e:  # of torch, or of the user's code on tensors without memory
-            if not _data_dependent(e):
-                raise _explained(e, model) from e
-        attributes.restore()
-        try:
-            step.reads = _Reads(_constants(step, given))
-        finally:
-            state.restore()
-        try:
-            return _trace(step, given)
-        except Exception as e:
-            raise _explained(e, model) from e
+        captured = _attempts(step, given, state, attributes)
+    except Exception as e:
+        raise _explained(e, model) from e
     finally:
         step.reads = None
         moved = others.moved()
         others.restore()
         attributes.restore()
-        if moved:
-            raise UnsupportedError(
-                "the step draws from Python's or NumPy's generator of random numbers",
-                reason=Reason.RANDOM, hint="draw with torch: a graph would hold one draw for ever",
-            )  # fmt: skip
+    if moved:
+        captured.stack.close()
+        raise UnsupportedError(
+            "the step draws from Python's or NumPy's generator of random numbers",
+            reason=Reason.RANDOM, hint="draw with torch: a graph would hold one draw for ever",
+        )  # fmt: skip
+    return captured
+
+
+def _attempts(step: Step, given: list[torch.Tensor], state: State, attributes: Attributes) -> Captured:
+    """Traces, and where that asks for the value of a tensor, looks at a real run first."""
+    try:
+        return _trace(step, given)
+    except Exception as e:  # of torch, or of the user's code on tensors without memory
+        if not _data_dependent(e):
+            raise
+        failed = e
+    attributes.restore()
+    try:
+        step.reads = _Reads(_constants(step, given))
+    finally:
+        state.restore()
+    if not step.reads.values:
+        raise failed
+    return _trace(step, given)
 
 
 def _trace(step: Step, given: list[torch.Tensor]) -> Captured:

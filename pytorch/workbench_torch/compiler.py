@@ -27,11 +27,13 @@ class Backend:
 
     Attributes:
         reports: what the plans promise, one a graph, in the order in which they were compiled.
+        plans: the graphs (workbench.graph/v2) and their plans (workbench.plan/v1).
     """
 
     def __init__(self, options: Options, graph_breaks: bool):
         self.__name__ = "workbench"
         self.reports: list[Report] = []
+        self.plans: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._options, self._graph_breaks, self._kept = options, graph_breaks, 0
 
     def __call__(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -63,6 +65,7 @@ class Backend:
             options = Options(memory, options.method, options.seconds, options.cache)
         plan, counted_by = planned(joint, {}, options)
         self.reports.append(report(joint, plan, counted_by))
+        self.plans.append((joint.document(), plan))
         forward, backward = write(joint, plan)
         if self._graph_breaks:
             self._kept += _saved_bytes(joint, forward, num_fwd_outputs)

@@ -6,7 +6,10 @@ import traceback
 from enum import Enum
 from pathlib import Path
 
-OUTSIDE = ("/torch/", "/workbench_torch/", "/transformers/utils/", "<frozen", "<string>", "<eval_with_key>", "/contextlib.py", "/functools.py")
+import torch
+
+LIBRARIES = tuple(str(Path(f).parent) + "/" for f in (torch.__file__, __file__))
+PYTHON = str(Path(traceback.__file__).parent) + "/"
 
 
 class Reason(Enum):
@@ -47,10 +50,10 @@ Refused = UnsupportedError
 
 
 class DoesNotFitError(RuntimeError):
-    """No plan fits into the memory.
+    """No plan fits into the memory, or none was found.
 
     Attributes:
-        minimum: bytes that any plan for this step needs.
+        minimum: bytes that any plan for this step needs, or the least for which one was found.
         largest_batch: samples that would fit if memory grew in proportion to the batch; 0 if unknown.
     """
 
@@ -76,10 +79,8 @@ def user_line(error: BaseException | None = None) -> str:
         The frame outside of torch, Python and this package, or "".
     """
     frames = traceback.extract_tb(error.__traceback__) if error is not None else traceback.extract_stack()
-    prefix = str(Path(traceback.__file__).parent)
     for f in reversed(frames):
-        name = f.filename.replace("\\", "/")
-        library = name.startswith(prefix) and "site-packages" not in name
-        if not library and not any(part in name for part in OUTSIDE):
+        of_python = f.filename.startswith(PYTHON) and "site-packages" not in f.filename
+        if not of_python and not f.filename.startswith((*LIBRARIES, "<")) and "/transformers/utils/" not in f.filename:
             return f"{f.filename}:{f.lineno}"
     return ""

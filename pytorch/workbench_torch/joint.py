@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +60,7 @@ def statistics(node: fx.Node) -> list[fx.Node]:
     target: Any = node.target
     if not isinstance(target, torch._ops.OpOverload) or "batch_norm" not in target._schema.name:
         return []
-    given = {a.name: node.kwargs.get(a.name, v) for a, v in zip(target._schema.arguments, node.args, strict=False)}
+    given: dict[str, Any] = {a.name: node.kwargs.get(a.name, v) for a, v in zip(target._schema.arguments, node.args, strict=False)}
     trains = next((bool(given[k]) for k in ("training", "train", "update") if k in given), True)
     return [given[k] for k in ("running_mean", "running_var") if trains and isinstance(given.get(k), fx.Node)]
 
@@ -152,6 +152,7 @@ class Joint:
 
     def _build(self) -> None:
         for n in self.primals:
+            _refuse_symbolic(n)
             for t in tensors(n.meta.get("val")):
                 self._new(n, t, kind=_primal_kind(n), resident=True, name=str(n.target))
         for n in self.tangents:
@@ -218,10 +219,7 @@ class Joint:
 
     def _add(self, n: fx.Node, phase: str, needed: bool) -> None:
         value = n.meta.get("val")
-        if any(isinstance(v, (torch.SymInt, torch.SymFloat, torch.SymBool)) for v in pytree.tree_leaves(value)):
-            raise UnsupportedError(
-                f"the result of {n.name} is symbolic", reason=Reason.DYNAMIC_SHAPES, where=source_line(n), hint="compile with dynamic=False"
-            )
+        _refuse_symbolic(n)
         if n.target is operator.getitem:
             self.of[n] = [self.numbers[storage_key(t)] for t in tensors(value)]
             return
@@ -379,6 +377,15 @@ def _mutated(n: fx.Node) -> list[fx.Node]:
     return found
 
 
+def _refuse_symbolic(n: fx.Node) -> None:
+    leaves = pytree.tree_leaves(n.meta.get("val"))
+    sizes = [v for v in leaves if not isinstance(v, torch.Tensor)] + [d for t in tensors(leaves) for d in t.shape]
+    if any(isinstance(v, (torch.SymInt, torch.SymFloat, torch.SymBool)) for v in sizes):
+        raise UnsupportedError(
+            f"{n.name} has a symbolic size", reason=Reason.DYNAMIC_SHAPES, where=source_line(n), hint="compile with dynamic=False"
+        )
+
+
 def _refuse_effects(n: fx.Node) -> None:
     target: Any = n.target
     name = str(target)
@@ -390,5 +397,3 @@ def _refuse_effects(n: fx.Node) -> None:
             hint="plan the step of one process, or wrap the planned step in DistributedDataParallel",
         )
 
-
-Timer = Callable[[Joint], None]

@@ -66,7 +66,7 @@ class _Writer:
                 self._cross()
             elif e.captures and e.node is not None:
                 if e.node in again:
-                    self.states[e.node] = self._call(generator_state, (_device(e.node),), torch.get_rng_state())
+                    self.states[e.node] = self._call(generator_state, (_device(e.node),), _fake_state(e.node))
             elif e.node is not None:
                 self._run(e.node, e.node in done, e.node in again and e.node in done)
                 done.add(e.node)
@@ -150,7 +150,8 @@ class _Writer:
             state = self.states[n]
             state = state if state.graph is self.graph else self._carry((n,), state)
             args, kwargs = fx.node.map_arg((n.args, n.kwargs), self._value)
-            made = self.graph.call_function(replay, (_device(n), state, n.target, *args), kwargs)
+            target: Any = n.target
+            made = self.graph.call_function(replay, (_device(n), state, target, *args), kwargs)
             made.meta = dict(n.meta)
         else:
             made = self._copied(n, again)
@@ -161,6 +162,13 @@ class _Writer:
             self.now[g] = self.graph.call_function(operator.getitem, (made, g.args[1]))
             self.now[g].meta = dict(g.meta)
             self.carried.pop(g, None)
+
+
+def _fake_state(n: fx.Node) -> torch.Tensor:
+    """A generator's state without memory, in the mode of a node's tensors."""
+    mode: Any = tensors(n.meta.get("val"))[0].fake_mode  # type: ignore[attr-defined]
+    with mode:
+        return torch.empty(torch.get_rng_state().numel(), dtype=torch.uint8)
 
 
 def _device(n: fx.Node) -> str:

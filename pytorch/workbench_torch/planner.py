@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 
 import torch
 
+from ._binary import find
 from .errors import DoesNotFitError, Reason, UnsupportedError
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-INFEASIBLE = 3
+INFEASIBLE, NO_PLAN = 3, 4
 Memory = int | float | str | None
 
 
@@ -29,14 +29,9 @@ def program() -> str:
         UnsupportedError: there is none.
     """
     try:
-        from ._binary import find
-
         return str(find())
-    except ImportError:
-        found = os.environ.get("WORKBENCH") or shutil.which("workbench")
-    if not found:
-        raise UnsupportedError("the workbench program was not found", reason=Reason.PROGRAM, hint="set WORKBENCH to its path")
-    return found
+    except UnsupportedError as e:
+        raise UnsupportedError(e.message, reason=Reason.PROGRAM) from e
 
 
 def memory_flag(memory: Memory, device: torch.device) -> str:
@@ -107,33 +102,32 @@ def _failure(done: subprocess.CompletedProcess[str], document: dict[str, Any]) -
         said = {}
     message = said.get("error") or done.stderr.strip() or f"workbench ended with status {done.returncode}"
     message = message.removeprefix("workbench: ").removeprefix("remat: ")
-    if said.get("status") != "infeasible" and done.returncode != INFEASIBLE:
+    if done.returncode not in (INFEASIBLE, NO_PLAN):
         return UnsupportedError(message, reason=Reason.PROGRAM)
-    found = re.search(r"at least (?:.*\()?(\d+) bytes?\)? are needed", message)
-    minimum, limit = int(found[1]) if found else 0, int(said.get("platform", {}).get("memory") or 0)
+    found = re.search(r"at least (?:.*\()?(\d+) bytes?\)? are needed|is known is (?:.*\()?(\d+) bytes?", message)
+    minimum, limit = int(found[1] or found[2]) if found else 0, int(said.get("platform", {}).get("memory") or 0)
     samples = int(document.get("samples", 1))
     batch = math.floor(samples * limit / minimum) if minimum else 0
     hint = f"; about {batch} of {samples} samples would fit" if 0 < batch < samples else ""
     return DoesNotFitError(message + hint, minimum=minimum, largest_batch=batch)
 
 
-def _file(document: dict[str, Any], memory: str, method: str, seconds: float) -> Path:
-    nodes = [{k: v for k, v in n.items() if k not in ("time", "workspace")} for n in document["nodes"]]
-    what = [nodes, document["storages"], memory, method, seconds, document["source"]]
+def cache_file(document: dict[str, Any], memory: str, method: str, seconds: float) -> Path:
+    """Returns where a planned step is kept; times and workspaces, which vary, do not count."""
+    what = [document["nodes"], document["storages"], document["source"], memory, method, seconds]
     return cache_folder() / f"{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]}.json"
 
 
-def kept(document: dict[str, Any], memory: str, method: str, seconds: float) -> dict[str, Any] | None:
-    """Returns what :func:`keep` wrote for the same step, memory and method; times and workspaces do not count."""
+def kept(path: Path) -> dict[str, Any] | None:
+    """Returns what :func:`keep` wrote; None where it wrote nothing."""
     try:
-        return json.loads(_file(document, memory, method, seconds).read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
 
 
-def keep(document: dict[str, Any], memory: str, method: str, seconds: float, made: dict[str, Any]) -> None:
+def keep(path: Path, made: dict[str, Any]) -> None:
     """Writes a planned step for the next time; a cache that cannot be written is no error."""
-    path = _file(document, memory, method, seconds)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")

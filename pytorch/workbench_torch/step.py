@@ -16,12 +16,13 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from . import planner, timing
 from . import capture as tracing
+from . import comparison, planner, timing
 from .errors import ChangedError, Reason, UnsupportedError
 from .joint import Joint
+from .memory import meter
 from .modules import write
-from .state import State, autocasts, same
+from .state import autocasts
 
 MOST_SHAPES = 8
 FORMAT = "workbench.step/v1"
@@ -123,6 +124,7 @@ class _Planned:
     plan: dict[str, Any]
     report: Report
     leaves: list[Any]
+    spec: Any
 
     def __call__(self, given: list[torch.Tensor]) -> Any:
         return self.run(*(of[name] for of, name in self.places), *given)
@@ -137,9 +139,6 @@ class Step(nn.Module):
 
     Attributes:
         model: the network, whose parameters the step trains.
-        report: what the plan promises.
-        plan: the plan, workbench.plan/v1.
-        graph: the graph that it is for, workbench.graph/v2.
     """
 
     def __init__(self, model: nn.Module, loss: Callable[..., Any] | None, options: Options):
@@ -170,6 +169,15 @@ class Step(nn.Module):
             raise ChangedError("nothing was planned yet")
         return self._latest
 
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns arguments of the latest shape, with the values that it was planned with."""
+        last = self._last()
+        return pytree.tree_unflatten(last.leaves, last.spec)
+
+    def plain(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns what the step returns, computed as plain training does."""
+        return tracing.Step(self.model, self._loss, args, kwargs).plain(*args, **kwargs)
+
     def save(self, path: str | Path) -> None:
         """Writes graph and plan of the latest shape to a file, for :func:`load`.
 
@@ -186,7 +194,7 @@ class Step(nn.Module):
             ChangedError: of a ninth shape, or parameters of another type or device.
         """
         if not torch.is_grad_enabled() or not self.model.training:
-            return tracing.Step(self.model, self._loss, args, kwargs).plain(*args, **kwargs)
+            return self.plain(*args, **kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         key = self._key(leaves, spec)
         planned = self._planned.get(key)
@@ -299,8 +307,8 @@ def _make(
         made, counted_by = planned(joint, given, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
         run = captured.compile(*write(joint, made))
     document = joint.document(type(model).__name__, int(first.shape[0]) if first.dim() else 1)
-    result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves)
-    _compare(model, step, result)
+    result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
+    comparison.refuse_different(model, lambda: step(*(step.leaves[k] for k in step.places)), lambda: result([step.leaves[k] for k in step.places]))
     return result
 
 
@@ -326,7 +334,9 @@ def planned(
     memory = planner.memory_flag(options.memory, device)
     if options.memory is None and options.optimizer is not None:
         memory = str(int(memory) - unmade_states(options.optimizer))
-    kept = known or (planner.kept(document, memory, options.method, options.seconds) if options.cache else None)
+    document["source"]["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else f"cpu, counted: {bool(meter(device))}"
+    path = planner.cache_file(document, memory, options.method, options.seconds)
+    kept = known or (planner.kept(path) if options.cache else None)
     if kept is not None:
         _agree(joint, kept)
         return kept["plan"], kept.get("counted_by", "")
@@ -338,7 +348,7 @@ def planned(
     document = joint.document("step", samples)
     made = planner.solve(document, memory, method=options.method, seconds=0.7 * options.seconds)
     if options.cache:
-        planner.keep(document, memory, options.method, options.seconds, {"graph": document, "plan": made, "counted_by": counted_by})
+        planner.keep(path, {"graph": document, "plan": made, "counted_by": counted_by})
     return made, counted_by
 
 
@@ -352,6 +362,9 @@ def _agree(joint: Joint, kept: dict[str, Any]) -> None:
         raise UnsupportedError(
             f"the file is for another step: it has {len(theirs)} operations and this step {len(ours)}, or they differ", reason=Reason.PLAN
         )
+    sizes = {x["id"]: int(x["bytes"]) for x in kept["graph"]["storages"]}
+    for k, x in enumerate(joint.storages):
+        x.bytes = sizes.get(f"s{k}", x.bytes)
     for e in joint.entries:
         e.time, e.workspace = theirs[e.id].get("time", 0.0), theirs[e.id].get("workspace", 0)
 
@@ -361,44 +374,3 @@ def unmade_states(optimizer: torch.optim.Optimizer) -> int:
     each = 2 if "Adam" in type(optimizer).__name__ else 1
     parameters = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad and p not in optimizer.state]
     return sum(each * p.numel() * p.element_size() for p in parameters)
-
-
-def _compare(model: nn.Module, step: tracing.Step, run: _Planned) -> None:
-    """Refuses a step whose loss or gradients are not those of plain training."""
-    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    given = [step.leaves[k] for k in step.places]
-    plain = _gradients(model, parameters, lambda: step(*given))
-    ours = _gradients(model, parameters, lambda: run(given))
-    wrong = _different(plain, ours)
-    if wrong and given[0].device.type == "cuda":  # kernels with atomic additions differ from run to run
-        again = _gradients(model, parameters, lambda: step(*given))
-        wrong = [name for name in wrong if name not in _different(plain, again)]
-    if wrong:
-        raise UnsupportedError(
-            f"the planned step computes other values than plain training: {len(wrong)} of {len(plain)} differ, first {wrong[0]}",
-            reason=Reason.DIFFERS,
-            hint="the forward takes another branch while it is traced, or writes state outside of buffers",
-        )
-
-
-def _different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
-    return [name for name in a if (a[name] is None) != (b[name] is None) or a[name] is not None and not same(a[name], b[name])]
-
-
-def _gradients(model: nn.Module, parameters: dict[str, torch.Tensor], forward: Callable[[], Any]) -> dict[str, Any]:
-    """Loss and gradients of a step from the state that there is, which is left as it was."""
-    state, before = State(model), {name: p.grad for name, p in parameters.items()}
-    try:
-        for p in parameters.values():
-            p.grad = None
-        with torch.enable_grad():
-            made = [t for t in pytree.tree_leaves(forward()) if isinstance(t, torch.Tensor) and t.requires_grad]
-            torch.autograd.backward(made, [torch.ones_like(t) for t in made])
-        found: dict[str, Any] = {f"output {k}": t.detach() for k, t in enumerate(made)}
-        found.update({name: p.grad for name, p in parameters.items()})
-        found.update({name: b.detach().clone() for name, b in model.named_buffers()})
-        return found
-    finally:
-        for name, p in parameters.items():
-            p.grad = before[name]
-        state.restore()

@@ -1,7 +1,7 @@
 """Times and workspaces of the operations of a joint graph, each run alone on made-up tensors of its shapes.
 
-Operations that are called alike are measured once, the most expensive first. What the time limit leaves
-unmeasured is estimated from FLOP and bytes, at the rates of what was measured. So a step is measured that does
+Operations that are called alike are measured once, the most expensive first. What does not run on made-up tensors
+is estimated from FLOP and bytes, at the rates of what was measured. So a step is measured that does
 not fit into memory.
 """
 
@@ -66,8 +66,8 @@ def measure(joint: Joint, given: dict[fx.Node, torch.Tensor], *, seconds: float 
     Args:
         joint: the graph.
         given: real tensors of its inputs, for the operations that read them.
-        seconds: the time limit for all.
-        repeats: runs of each operation.
+        seconds: the time limit for repetitions; every operation runs three times at least.
+        repeats: runs of each operation for its time.
 
     Returns:
         What counted the workspaces.
@@ -81,8 +81,7 @@ def measure(joint: Joint, given: dict[fx.Node, torch.Tensor], *, seconds: float 
     with _disable_current_modes(), torch.no_grad():
         meter, generators = memory.meter(_device(joint)), Generators()
         for group in ordered:
-            share = max(0.0, end - time.monotonic()) / 3
-            measured = _alone(group[0], given, meter, repeats, share) if share > 0.001 else None
+            measured = _alone(group[0], given, meter, repeats, max(0.0, end - time.monotonic()) / 3)
             if measured is None:
                 left.append(group)
                 continue
@@ -138,11 +137,13 @@ def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: in
         if n.target._schema.is_mutable:
             args, kwargs = pytree.tree_map(lambda t: t.clone() if isinstance(t, torch.Tensor) else t, (args, kwargs))
 
+        function: Any = n.target
+
         def run() -> Any:
-            return n.target(*args, **kwargs)
+            return function(*args, **kwargs)
 
         device = next((t.device for t in tensors((args, kwargs))), torch.device("cpu"))
-        seconds = _seconds(run, device, repeats, budget)
+        run()
         before = meter.current() if meter else 0
         if meter:
             meter.reset()
@@ -150,6 +151,8 @@ def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: in
         above = meter.peak() - before if meter else 0
         inputs = {storage_key(t) for t in tensors((args, kwargs))}
         sizes = {storage_key(t): storage_bytes(t) for t in tensors(made) if storage_key(t) not in inputs}
+        del made
+        seconds = _seconds(run, device, repeats, budget)
         return seconds, max(0, above - sum(sizes.values())), list(sizes.values()) if len(sizes) == len(e.writes) else []
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
         return None
@@ -157,8 +160,8 @@ def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: in
 
 def _tensor(t: torch.Tensor, bound: int, n: fx.Node) -> torch.Tensor:
     """A real tensor with the layout of a fake one: normal numbers, and indices that any tensor of the operation has."""
-    count = int(t.untyped_storage().nbytes()) // t.element_size()
-    count = max(count, 1 + t.storage_offset() + sum((s - 1) * d for s, d in zip(t.shape, t.stride(), strict=True)) if t.numel() else count)
+    last = t.storage_offset() + sum((s - 1) * d for s, d in zip(t.shape, t.stride(), strict=True))
+    count = max(int(t.untyped_storage().nbytes()) // t.element_size(), int(last) + 1 if t.numel() else 0)
     if t.is_floating_point() or t.is_complex():
         made = torch.randn(count, dtype=torch.float32, device=t.device).abs_().to(t.dtype)
     elif t.dtype is torch.bool:
@@ -172,14 +175,14 @@ def _tensor(t: torch.Tensor, bound: int, n: fx.Node) -> torch.Tensor:
 
 
 def _seconds(run: Callable[[], Any], device: torch.device, repeats: int, budget: float) -> float:
-    """The median time of some runs after one that warms up; fewer where they take long."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    """The median time of some runs, at least one; fewer where they take long. The operation has run once before."""
     clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
-    begin, taken = time.monotonic(), []
-    for k in range(repeats + 1):
+    taken: list[float] = []
+    begin = time.monotonic()
+    while not taken or len(taken) < repeats and time.monotonic() - begin < budget:
         if device.type == "cuda":
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda.synchronize(device)
             start.record()
             run()
             end.record()
@@ -189,6 +192,4 @@ def _seconds(run: Callable[[], Any], device: torch.device, repeats: int, budget:
             before = clock()
             run()
             taken.append(clock() - before)
-        if time.monotonic() - begin > budget and k >= 1:
-            break
-    return statistics.median(taken[1:]) if len(taken) > 1 else taken[0]
+    return statistics.median(taken)
