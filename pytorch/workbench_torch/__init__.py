@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend", "ChangedError", "Check", "DoesNotFitError", "Planned", "Reason", "Refused", "Report", "Step", "TrainStep",
-    "UnsupportedError", "__version__", "apply", "backend", "budget", "check", "check_graph", "compile_plan", "cut", "load", "plan", "profile",
-    "profile_graph", "snapshot", "trace",
+    "UnsupportedError", "__version__", "apply", "backend", "budget", "check", "check_graph", "compile_plan", "cut", "load",
+    "plan", "profile", "profile_graph", "snapshot", "trace",
 ]  # fmt: skip
 
 

@@ -335,9 +335,8 @@ def _explained(error: Exception, model: nn.Module) -> Exception:
             f"the step of {type(model).__name__} has no graph: {what}", reason=Reason.DATA_DEPENDENT, where=user_line(error), hint=DATA_HINT
         )
     said = str(error).strip().splitlines() or [""]
-    return UnsupportedError(
-        f"the step of {type(model).__name__} cannot be traced: {type(error).__name__}: {said[0]}", reason=Reason.TRACE, where=user_line(error)
-    )
+    what = f"the step of {type(model).__name__} cannot be traced: {type(error).__name__}: {said[0]}"
+    return UnsupportedError(what, reason=Reason.TRACE, where=user_line(error))
 
 
 def refuse_hooks(step: nn.Module) -> None:

@@ -116,6 +116,7 @@ class Partitioner(CustomPartitionerFn):
         self.options = options
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Modules:
+        """Partitions a joint graph of inductor's."""
         joint = Joint(gm, kwargs["num_fwd_outputs"], replay=False)
         plan, _ = planned(joint, {}, self.options, fused=True)
         return write(joint, plan)
@@ -133,7 +134,10 @@ def budget(memory: planner.Memory, *, method: str = "search", seconds: float = 1
     The first call of a compiled network compiles it, so that call belongs inside.
 
     Args:
-        memory, method, seconds, cache: as for :func:`backend`. The peak is measured, not proved.
+        memory: as for :func:`backend`; the peak is measured, not proved.
+        method: as for :func:`backend`.
+        seconds: as for :func:`backend`.
+        cache: as for :func:`backend`.
     """
     with config.patch(custom_partitioner_fn=Partitioner(Options(memory, method, seconds, cache))):
         yield

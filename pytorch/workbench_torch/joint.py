@@ -46,7 +46,9 @@ def storage_bytes(t: torch.Tensor) -> int:
 def draws(node: fx.Node) -> bool:
     """Whether a node draws random numbers from torch's default generator."""
     target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or SEEDED not in target.tags or "seed" in (a.name for a in target._schema.arguments):
+    if not isinstance(target, torch._ops.OpOverload) or SEEDED not in target.tags:
+        return False
+    if "seed" in (a.name for a in target._schema.arguments):  # of inductor: what it draws is in the seed
         return False
     for place, a in enumerate(target._schema.arguments):  # attention and dropout with probability 0 draw nothing
         if a.name in ("dropout_p", "p") and "attention" in target._schema.name:
@@ -278,7 +280,8 @@ class Joint:
         """Gives what the user marked MUST_RECOMPUTE a second entry after the boundary, whose results the backward reads."""
         place = next(k for k, e in enumerate(self.entries) if e.id == BOUNDARY)
         tangents = self.entries[place].writes
-        marked = [e for e in self.entries[:place] if e.node is not None and getattr(e.node.meta.get("recompute"), "name", "") == "MUST_RECOMPUTE"]
+        forward = [e for e in self.entries[:place] if e.node is not None]
+        marked = [e for e in forward if e.node and getattr(e.node.meta.get("recompute"), "name", "") == "MUST_RECOMPUTE"]
         if not marked or not tangents:
             return
         stand_in: dict[int, int] = {}

@@ -47,7 +47,8 @@ def memory_flag(memory: Memory, device: torch.device) -> str:
     """
     if memory is None:
         if device.type != "cuda":
-            raise UnsupportedError("memory=None means what is free on a GPU, and the step is on a CPU", hint='give bytes or a text as "4GiB"')
+            hint = 'give bytes or a text as "4GiB"'
+            raise UnsupportedError("memory=None means what is free on a GPU, and the step is on a CPU", hint=hint)
         free, _ = torch.cuda.mem_get_info(device)
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return str(int(0.96 * (free + unused)))  # the rest is for fragmentation

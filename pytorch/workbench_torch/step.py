@@ -59,7 +59,8 @@ class Report:
     def __str__(self) -> str:
         more = 100 * (self.time / self.plain_time - 1) if self.plain_time else 0.0
         lines = [
-            f"peak      {self.peak / 2**20:.2f} MiB planned of {self.memory / 2**20:.2f} MiB; {self.store_all_peak / 2**20:.2f} MiB without a plan",
+            f"peak      {self.peak / 2**20:.2f} MiB planned of {self.memory / 2**20:.2f} MiB; "
+            f"{self.store_all_peak / 2**20:.2f} MiB without a plan",
             f"time      {1e3 * self.time:.2f} ms, {more:+.1f} % for recomputation"
             + (f"; at least {1e3 * self.bound:.2f} ms in this memory" if self.bound else ""),
             f"gradients {'equal to plain training, bit by bit' if self.compared else 'not compared with plain training'}",
@@ -212,7 +213,10 @@ class Step(nn.Module):
 
     def _add(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: Any, known: dict[str, Any] | None) -> _Planned:
         if len(self._planned) >= MOST_SHAPES:
-            raise ChangedError(f"the step is called with a shape that it is not planned for, and it has {MOST_SHAPES} plans already: pad batches to few shapes")
+            raise ChangedError(
+                f"the step is called with a shape that it is not planned for, and it has {MOST_SHAPES} plans already: "
+                "pad batches to few shapes"
+            )
         made = _make(self.model, self._loss, args, kwargs, self._options, known)
         self._planned[key] = self._latest = made
         return made
@@ -275,7 +279,9 @@ def load(
 
     Args:
         path: the file.
-        model, loss, example: as for :func:`plan`.
+        model: as for :func:`plan`.
+        loss: as for :func:`plan`.
+        example: as for :func:`plan`.
 
     Raises:
         UnsupportedError: the file is for another step, or cannot be read.
@@ -303,12 +309,13 @@ def _make(
     joint = captured.joint
     first = next(step.leaves[k] for k in step.places)
     with captured.stack:
-        given = dict(zip((n for n in joint.primals[-len(step.places) :]), (step.leaves[k] for k in step.places), strict=True))
-        made, counted_by = planned(joint, given, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
+        real = dict(zip(joint.primals[-len(step.places) :], (step.leaves[k] for k in step.places), strict=True))
+        made, counted_by = planned(joint, real, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
         run = captured.compile(*write(joint, made))
     document = joint.document(type(model).__name__, int(first.shape[0]) if first.dim() else 1)
     result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
-    comparison.refuse_different(model, lambda: step(*(step.leaves[k] for k in step.places)), lambda: result([step.leaves[k] for k in step.places]))
+    given = [step.leaves[k] for k in step.places]
+    comparison.refuse_different(model, lambda: step(*given), lambda: result(given))
     return result
 
 

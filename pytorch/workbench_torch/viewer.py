@@ -60,7 +60,8 @@ def trace(graph: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
             made.free(o["storage"], now)
             continue
         n = nodes[o["node"]]
-        frames = [{"filename": n.get("layer") or n["phase"], "line": 0, "name": n["operation"]}, {"filename": "plan", "line": 0, "name": n["id"]}]
+        frames = [{"filename": n.get("layer") or n["phase"], "line": 0, "name": n["operation"]}]
+        frames.append({"filename": "plan", "line": 0, "name": n["id"]})
         category = CATEGORIES.get(n["phase"], "unknown")
         before = [s for s in n["writes"] if s in made.live]
         for k, s in enumerate(before):  # the old copy is there while a node runs again
