@@ -49,7 +49,6 @@ type pipelineILP struct {
 	v, v2     milp.List
 	vt, vt2   milp.List
 	sigma, b  milp.Grid
-	mean      milp.Grid // see averageMemory
 	carries   [][]carry
 	nca       milp.Grid // of the stage model: nca[r,s], activations of stage s at most on the processor of stage r
 }
@@ -110,7 +109,7 @@ func (f *pipelineILP) folded() bool { return f.hosts == f.n }
 func (f *pipelineILP) program(name string) *formulation.Program {
 	p := &formulation.Program{
 		Model: f.m, Promise: formulation.Equal, Assumptions: []string{plan.OnePeriodic}, Formulation: name,
-		Unit: f.time, Start: f.start, Plan: f.plan,
+		Unit: f.time, Start: patternIO{f}.start, Plan: patternIO{f}.plan,
 	}
 	if name != "" {
 		p.Options = memoryOptions(f.model)

@@ -9,9 +9,7 @@ import (
 
 // Sizes of one instance may lie further apart than a solver can tell in one row:
 // a byte and a terabyte, where an integer may be off by a millionth. Rows of
-// whole numbers of everything that is counted are written digit by digit then,
-// which is exact; where amounts are real numbers, what is less than a grain is
-// left out, which is weaker.
+// integers are written digit by digit then, which is exact.
 const (
 	// digit is the number of bits of a digit.
 	digit = 14
@@ -20,16 +18,7 @@ const (
 	// half of a unit more than there is changes nothing where all is whole, and is
 	// more than a solver's tolerance cuts off.
 	half = 0.5
-	// sizeGrain is the smallest amount of memory in rows of real numbers, in units of
-	// which the memory is about [scale].
-	sizeGrain = 0x1p-6
 )
-
-// coarse rounds an amount of memory down to the grain.
-func coarse(x float64) float64 { return math.Floor(x/sizeGrain) * sizeGrain }
-
-// coarseMemory is the limit of what coarse amounts add up to, and half a grain.
-func (in *pipelineInstance) coarseMemory() float64 { return coarse(in.memory) + half*sizeGrain }
 
 // digits is how many digits a row of memory has.
 func (in *pipelineInstance) digits() int {

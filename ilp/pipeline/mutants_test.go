@@ -39,9 +39,7 @@ func TestMutants(t *testing.T) {
 	}
 	if !testing.Short() {
 		builds[strongName] = func(in *pipelineInstance) (*formulation.Program, error) {
-			f := newColumns(strongName, in, in.horizon, in.late(in.horizon), in.n)
-			f.buildStrong()
-			return f.program(strongName), nil
+			return newStrong(in).program(strongName), nil
 		}
 	} else {
 		delete(builds, patternsName)

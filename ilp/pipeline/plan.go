@@ -156,8 +156,11 @@ func (q *pipelinePattern) later(t int) int {
 	return q.fromComm[t]
 }
 
+// patternIO turns solutions of an ILP into patterns, and patterns into solutions.
+type patternIO struct{ *pipelineILP }
+
 // plan reads the decisions off a solution.
-func (f *pipelineILP) plan(x []float64) (*plan.Plan, error) {
+func (f patternIO) plan(x []float64) (*plan.Plan, error) {
 	q := f.pattern(x)
 	p, err := q.plan(f.m.Name())
 	if err != nil {
@@ -166,7 +169,7 @@ func (f *pipelineILP) plan(x []float64) (*plan.Plan, error) {
 	return p, nil
 }
 
-func (f *pipelineILP) pattern(x []float64) *pipelinePattern {
+func (f patternIO) pattern(x []float64) *pipelinePattern {
 	n := f.n
 	on := func(v milp.Var) bool { return x[v.Index()] > 0.5 }
 	q := &pipelinePattern{in: f.pipelineInstance, owner: make([]int, n), toComm: make([]int, 2*n), fromComm: make([]int, 2*n)}
@@ -240,7 +243,7 @@ func (q *pipelinePattern) findLinks() {
 }
 
 // earlier counts which of the tasks come before t.
-func (f *pipelineILP) earlier(x []float64, before func(t, u int) milp.Var, tasks []int, t int) (sum int) {
+func (f patternIO) earlier(x []float64, before func(t, u int) milp.Var, tasks []int, t int) (sum int) {
 	for _, u := range tasks {
 		if u != t && x[before(u, t).Index()] > 0.5 {
 			sum++
@@ -250,7 +253,7 @@ func (f *pipelineILP) earlier(x []float64, before func(t, u int) milp.Var, tasks
 }
 
 // start turns a 1-periodic pattern into values by column.
-func (f *pipelineILP) start(p *plan.Plan) ([]float64, error) {
+func (f patternIO) start(p *plan.Plan) ([]float64, error) {
 	q, period, tau, comm, err := f.readPattern(p)
 	if err != nil {
 		return nil, err
@@ -308,7 +311,7 @@ func (f *pipelineILP) start(p *plan.Plan) ([]float64, error) {
 }
 
 // startMemory sets the columns of memory by those of the pattern.
-func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
+func (f patternIO) startMemory(x []float64, q *pipelinePattern) {
 	n := f.n
 	flight := make([]float64, n)
 	for s := range n {
@@ -334,9 +337,6 @@ func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
 			} else {
 				x[f.sigma.At(t, s).Index()] = flight[s]
 			}
-			if f.folded() && f.model == plan.TaskModel {
-				x[f.mean.At(t, s).Index()] = f.kept(s) / x[f.period.Index()]
-			}
 		}
 	}
 	if f.model == plan.StageModel {
@@ -353,7 +353,7 @@ func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
 
 // readPattern reads a plan of one mini-batch a period: its decisions, and the
 // period and starts in seconds, brought to where (6.17) to (6.19) want them.
-func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period float64, tau, comm []float64, err error) {
+func (f patternIO) readPattern(p *plan.Plan) (q *pipelinePattern, period float64, tau, comm []float64, err error) {
 	fail := func(format string, args ...any) (*pipelinePattern, float64, []float64, []float64, error) {
 		return nil, 0, nil, nil, fmt.Errorf("%w: "+format, append([]any{formulation.ErrStart}, args...)...)
 	}
@@ -404,7 +404,7 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 }
 
 // readOwners reads the processors of the stages.
-func (f *pipelineILP) readOwners(q *pipelinePattern, p *plan.Plan) error {
+func (f patternIO) readOwners(q *pipelinePattern, p *plan.Plan) error {
 	for s := range q.owner {
 		q.owner[s] = -1
 		for _, x := range p.Allocation {
@@ -424,7 +424,7 @@ func (f *pipelineILP) readOwners(q *pipelinePattern, p *plan.Plan) error {
 
 // readOrders reads the orders on processors and links off starts; place is where
 // a task stands in the plan, which counts at one instant.
-func (f *pipelineILP) readOrders(q *pipelinePattern, period float64, tau, comm []float64, place []int) {
+func (f patternIO) readOrders(q *pipelinePattern, period float64, tau, comm []float64, place []int) {
 	q.order = make([][]int, f.platform.Processors)
 	for t := range 2 * f.n {
 		i := q.ownerOf(t)
@@ -462,7 +462,7 @@ func (f *pipelineILP) readOrders(q *pipelinePattern, period float64, tau, comm [
 
 // normalise moves starts by whole periods such that ends lie in (0,T] and that
 // T_1 starts at 0, and finds the least shifts.
-func (f *pipelineILP) normalise(q *pipelinePattern, period float64, tau, comm []float64) {
+func (f patternIO) normalise(q *pipelinePattern, period float64, tau, comm []float64) {
 	const tiny = plan.Tolerance
 	origin := tau[0]
 	into := func(start, d float64) float64 {

@@ -221,8 +221,8 @@ func TestPipelineUnsentIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []*pipelineILP{plain, strong} {
-		x, err := f.start(best)
+	for _, f := range []*pipelineILP{plain, strong.pipelineILP} {
+		x, err := patternIO{f}.start(best)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func (f *pipelineILP) foldPairs() {
 	f.m.Fix(sent.At(n-1), 0)
 }
 
-// buildStrong builds [Strong].
+// build builds [Strong].
 //
 // Starts and ends lie in narrow windows, by (6.17) and (6.18): with L the upper
 // limit of T, c = d~ and s = c or, where nothing is sent, 0,
@@ -35,7 +35,7 @@ func (f *pipelineILP) foldPairs() {
 //	−d_t ≤ τ_t,  0 ≤ τ_t + d_t ≤ T ≤ L   and   −c_t ≤ τ~_t,  0 ≤ τ~_t + s_t ≤ T.
 //
 // That is why the constants below are enough; some are a single duration.
-func (f *pipelineILP) buildStrong() {
+func (f *strongILP) build() {
 	f.equivalence()
 	f.processors()
 	f.tightOrder()
@@ -62,7 +62,7 @@ func (f *pipelineILP) buildStrong() {
 // tightOrder are (6.5)–(6.7). As w_{t,u} + w_{u,t} = z_{t,u}, (6.6) is (6.5) for
 // the other order: if w_{u,t} is 1, τ_t − τ_u ≥ d_u. If it is not,
 // τ_u + d_u − τ_t ≤ T on one processor by (6.20), and ≤ T + d_t on two.
-func (f *pipelineILP) tightOrder() {
+func (f *strongILP) tightOrder() {
 	g := f.m.Group("before", "[004] (6.5), (6.6)")
 	for t, d := range f.d {
 		for u := range f.d {
@@ -80,7 +80,7 @@ func (f *pipelineILP) tightOrder() {
 
 // tightLinkOrder are (6.14)–(6.16), likewise. On two links, or where one of
 // them is not sent, τ~_u + c_u − τ~_t ≤ T + c_u + c_t.
-func (f *pipelineILP) tightLinkOrder() {
+func (f *strongILP) tightLinkOrder() {
 	g := f.m.Group("sent before", "[004] (6.14), (6.15)")
 	here := f.m.Group("order on one link", "[004] (6.16)")
 	for t := range 2*f.n - 1 {
@@ -100,7 +100,7 @@ func (f *pipelineILP) tightLinkOrder() {
 
 // tightPeriod are (6.17)–(6.21). On two processors τ_t + d_t − τ_u ≤ T + d_u, on
 // two links τ~_t + c_t − τ~_u ≤ T + c_t + c_u.
-func (f *pipelineILP) tightPeriod() {
+func (f *strongILP) tightPeriod() {
 	f.ends()
 	g := f.m.Group("one period", "[004] (6.20)")
 	for t := range f.d {
@@ -134,7 +134,7 @@ func (f *pipelineILP) tightPeriod() {
 //	(6.29) τ⁺ + T − τ~ − s ≤ 2L      (6.30) τ~ + s − τ⁺ − T ≤ d⁺
 //
 // where τ⁺ is the start of task t+1 and d⁺ its duration.
-func (f *pipelineILP) tightShifts() {
+func (f *strongILP) tightShifts() {
 	late, notLate := f.m.Group("late", "[004] (6.23)"), f.m.Group("not late", "[004] (6.24)")
 	sentLate, notSentLate := f.m.Group("sent late", "[004] (6.25)"), f.m.Group("not sent late", "[004] (6.26)")
 	later, notLater := f.m.Group("later", "[004] (6.27)"), f.m.Group("not later", "[004] (6.28)")
@@ -165,7 +165,7 @@ func (f *pipelineILP) tightShifts() {
 
 // mostCopies is the most mini-batches that may be in flight at stage s when the
 // period begins: while B_s runs all of them are stored, by (6.36).
-func (f *pipelineILP) mostCopies(s int) float64 {
+func (f *strongILP) mostCopies(s int) float64 {
 	most := 8 * float64(f.n)
 	room := f.memory - f.weight[s] - f.run[2*f.n-1-s]
 	return max(0, min(most, view.Count(room, f.stored[s])))
