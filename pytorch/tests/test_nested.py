@@ -1,0 +1,94 @@
+"""Plans that are nested checkpoints, run by torch.utils.checkpoint: the same step, within the plan, and composable."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import planning
+import pytest
+import torch
+from test_chains import profiled
+from torch import nn
+from workbench_torch import Refused, cut
+from workbench_torch.memory import need_meter
+from workbench_torch.nested import checkpoints
+from workbench_torch.state import same
+
+
+def gradients(model: nn.Module, loss: torch.Tensor) -> list[torch.Tensor]:
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+    return [loss.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)]
+
+
+@pytest.mark.parametrize("method", ["periodic", "persistent"])
+def test_is_the_step_within_the_plan(method: str, tmp_path: Path) -> None:
+    (model, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
+    plan = planning.solve(file, "--memory", "40%", "--method", method)
+    step, meter = checkpoints(chain, plan), need_meter(torch.device("cpu"))
+    for k in range(2):
+        torch.manual_seed(k)
+        expected = gradients(model, loss(model(inputs), *targets))
+        torch.manual_seed(k)
+        before = meter.current()
+        meter.reset()
+        made = step(inputs, *targets)
+        model.zero_grad(set_to_none=False)
+        made.backward()
+        peak = meter.peak() - before
+        assert same(made.detach(), expected[0])
+        assert all(map(same, (p.grad for p in model.parameters() if p.grad is not None), expected[1:]))
+    assert peak <= 1.02 * plan["claims"]["peak_memory"], (peak, plan["claims"])
+    model.zero_grad()
+
+
+def nested(layers: int) -> dict[str, object]:
+    """Layers 1 to n-1 as a checkpoint whose first half is one again."""
+    half, last = layers // 2, layers - 1
+    ops = [("F_ck", 1), *(("F_none", k) for k in range(2, last + 1)), ("F_all", layers), ("B", layers)]
+    ops += [("F_ck", 1), *(("F_none", k) for k in range(2, half + 1)), *(("F_all", k) for k in range(half + 1, last + 1))]
+    ops += [("B", k) for k in range(last, half, -1)]
+    ops += [*(("F_all", k) for k in range(1, half + 1)), *(("B", k) for k in range(half, 0, -1))]
+    return {"format": "workbench.plan/v1", "problem": "remat", "ops": [{"op": o, "layer": k} for o, k in ops]}
+
+
+def network() -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.3), nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)), torch.randn(4, 8)
+
+
+@pytest.mark.parametrize("how", ["compiled", "ddp", "grad"])
+def test_composes(how: str, tmp_path: Path) -> None:
+    """Under torch.compile (whose backend "eager" does not replay dropout), in DistributedDataParallel, and for single gradients."""
+    model, inputs = network()
+    step = checkpoints(cut(model, inputs), nested(7))
+    other = copy.deepcopy(model)
+    torch.manual_seed(1)
+    expected = gradients(other, other(inputs).pow(2).sum())
+    torch.manual_seed(1)
+    if how == "grad":
+        made = step(inputs).pow(2).sum()
+        assert all(map(same, torch.autograd.grad(made, list(model.parameters())), expected[1:]))
+        return
+    if how == "compiled":
+        assert all(map(same, gradients(model, torch.compile(step, backend="aot_eager")(inputs).pow(2).sum()), expected))
+        return
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
+    try:
+        parallel = nn.parallel.DistributedDataParallel(step)
+        assert all(map(same, gradients(model, parallel(inputs).pow(2).sum()), expected))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_refusals() -> None:
+    model, inputs = network()
+    chain, plan = cut(model, inputs), nested(7)
+    ops = plan["ops"]
+    for broken in (ops[1:], ops[:-1], [*ops, {"op": "F_all", "layer": 1}], ops[:7]):
+        with pytest.raises(Refused, match="no nest of checkpoints"):
+            checkpoints(chain, {**plan, "ops": broken})
+    normalized = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8))
+    with pytest.raises(Refused, match=r"changes 1\.running_mean"):
+        checkpoints(cut(normalized, inputs), nested(7))
