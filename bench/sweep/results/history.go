@@ -258,11 +258,51 @@ func (h *History) follow(sources []Source, o Options) {
 	slices.SortFunc(h.Methods, func(a, b Line) int {
 		return cmp.Or(cmp.Compare(a.Problem, b.Problem), cmp.Compare(a.Method, b.Method))
 	})
+	// A step is confirmed by a comparison of the nights before with those after it, as if they were
+	// repetitions: what only few short tasks show is noise.
+	compared := map[[4]int]*Comparison{}
+	confirm := func(before, after level) *Comparison {
+		key := [4]int{before.from, before.to, after.from, after.to}
+		if _, done := compared[key]; !done {
+			compared[key], _ = Compare(pool(sources[before.from:before.to]), pool(sources[after.from:after.to]), o)
+		}
+		return compared[key]
+	}
 	for _, l := range h.Methods {
 		for i, values := range [][]*float64{l.Objective, l.Bound, l.Time} {
-			h.steps(l, measures[i], values)
+			h.steps(l, measures[i], values, confirm)
 		}
 	}
+}
+
+// pool is the rows of several nights as one.
+func pool(sources []Source) *Night {
+	night := &Night{Environments: map[string]sweep.Environment{}}
+	for _, s := range sources {
+		maps.Copy(night.Environments, s.Night.Environments)
+		night.Rows = append(night.Rows, s.Night.Rows...)
+	}
+	return night
+}
+
+// confirms reports whether a comparison says that a measure of a method, or of its tasks, got worse
+// or better; of all methods together, that it drifted.
+func (c *Comparison) confirms(l Line, m measure, worse bool) bool {
+	if c == nil || l.Method == allMethods {
+		return c != nil && c.Drift != nil && math.Abs(math.Log(*c.Drift)) > math.Log1p(c.Options.Time)
+	}
+	verdict, kind := "better", m.better
+	if worse {
+		verdict, kind = "worse", m.worse
+	}
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		of := map[string]*Ratio{"plan": &g.Objective, "bound": &g.Bound, "time": &g.Time}[m.name]
+		if g.Problem == l.Problem && g.Method == l.Method && of.Verdict == verdict {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Kind == kind && f.Task.Problem == l.Problem && f.Method == l.Method })
 }
 
 // line returns the geometric means of a measure over tasks, night by night, each over the first
@@ -316,7 +356,7 @@ func takeShared(lines [][]*float64) []*float64 {
 }
 
 // steps finds the steps of one line.
-func (h *History) steps(l Line, m measure, values []*float64) {
+func (h *History) steps(l Line, m measure, values []*float64, confirm func(before, after level) *Comparison) {
 	var x []float64
 	var at []int
 	for k, v := range values {
@@ -328,7 +368,11 @@ func (h *History) steps(l Line, m measure, values []*float64) {
 	if !m.repeats {
 		least, floor = math.Log1p(m.threshold), math.Log1p(m.threshold)/20
 	}
+	nights := func(l level) level { return level{from: at[l.from], to: at[l.to-1] + 1} }
 	for _, f := range changes(x, least, floor) {
+		if !confirm(nights(f.before), nights(f.after)).confirms(l, m, f.change*float64(m.up) > 0) {
+			continue
+		}
 		s := Step{Problem: l.Problem, Method: l.Method, Measure: m.name, Night: at[f.at], Slope: f.slope, Regression: f.change*float64(m.up) > 0}
 		before, after := max(f.at-1, 0), f.at
 		s.Change, s.Stands = math.Expm1(f.change), true

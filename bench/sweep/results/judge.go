@@ -306,7 +306,11 @@ func (c *Comparison) judge(pairs []pair) {
 		excuse := c.excuse(p)
 		c.change(p, objectives(), noises[0], excuse)
 		c.change(p, bounds(), noises[1], excuse)
-		if !c.change(p, times, noises[2], "") && !lost {
+		clocked := Kind("") // a run that the clock ended has the time that the machine gave it
+		if !p.comparable() {
+			clocked = Starved
+		}
+		if !c.change(p, times, noises[2], clocked) && !lost {
 			c.stopped(p, excuse)
 		}
 	}

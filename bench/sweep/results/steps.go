@@ -68,6 +68,8 @@ type found struct {
 	at     int
 	change float64 // of logarithms: of a step, or of the slope in all
 	slope  bool
+	// before and after are the nights that the change is between: the levels, or both ends of the slope.
+	before, after level
 }
 
 // changes finds the steps of a line of logarithms, or that it is a slope as a whole. least is the
@@ -85,11 +87,12 @@ func changes(x []float64, least, floor float64) (list []found) {
 	steps, residual := levels(x, penalty)
 	slope, rest := trend(x)
 	if all := slope * float64(len(x)-1); math.Abs(all) > least && len(steps) > 1 && rest+penalty < residual+penalty*float64(len(steps)-1) {
-		return []found{{0, all, true}}
+		third := (len(x) + 2) / 3
+		return []found{{0, all, true, level{from: 0, to: third}, level{from: len(x) - third, to: len(x)}}}
 	}
 	for k, l := range steps[1:] {
 		if change := l.middle - steps[k].middle; math.Abs(change) > least {
-			list = append(list, found{l.from, change, false})
+			list = append(list, found{l.from, change, false, steps[k], l})
 		}
 	}
 	return list
