@@ -198,7 +198,7 @@ func TestInABrowser(t *testing.T) {
 					t.Errorf("%s: %v, want %v", what, got, want)
 				}
 			}
-			check("figures", s.Canvases, 4)
+			check("figures", s.Canvases, 5) // one of them on the first screen
 			check("page wider than the window", s.Overflow, false)
 			if window == "1200,900" {
 				check("columns behind the edge", s.Hidden, []string{})

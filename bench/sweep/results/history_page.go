@@ -74,7 +74,7 @@ func changedValues(sources []Source, c Change) []*float64 {
 	return list
 }
 
-// sparkline draws values over nights, with the last as a number; night by night for those
+// sparkline draws values over nights, with the last, the smallest and the largest as numbers; night by night for those
 // who hear it. Holes break the line.
 func sparkline(values []*float64) template.HTML {
 	low, high, last := math.Inf(1), math.Inf(-1), ""
@@ -110,6 +110,6 @@ func sparkline(values []*float64) template.HTML {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", x(k), y(*v)))
 	}
 	flush()
-	fmt.Fprintf(&b, "</svg> %s", last)
+	fmt.Fprintf(&b, "</svg> %s (%.4g to %.4g)", last, low, high)
 	return template.HTML(b.String()) // numbers and words of ours only
 }

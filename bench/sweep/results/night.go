@@ -187,9 +187,14 @@ func InstanceName(r *sweep.Row) string {
 	return name
 }
 
-// Gap returns (objective − bound) / objective, 0 where rounding puts the
-// objective below the bound.
-func Gap(objective, bound float64) float64 { return max(0, solve.RelativeGap(objective, bound)) }
+// Gap returns (objective − bound) / objective; less than 10⁻⁹ is 0.
+func Gap(objective, bound float64) float64 {
+	gap := solve.RelativeGap(objective, bound)
+	if gap < leastGap {
+		return 0
+	}
+	return gap
+}
 
 // Digits writes a number for a table such that it is read back to the same,
 // without an exponent where digits do.

@@ -268,19 +268,23 @@
     }).length);
   }
 
-  function chart(parent, f, open) {
+  function chart(parent, f, open, small) {
     const holder = make("div", {class: "chart"}, make("h4", null, f.title));
     parent.append(holder);
     // One that has no point is drawn as what it is: no case solved.
     const points = f.series.filter(s => s.x.length || s.steps === 1);
     if (!points.some(s => s.x.length)) { holder.append(make("p", null, "Nothing to draw.")); return; }
     const values = points.flatMap(s => s.x), most = Math.max(...values), log = f.log && most > 3;
+    if (f.y.endsWith("(%)") && most === Math.min(...values)) { // one point a curve is no curve
+      holder.append(make("p", null, f.x.replace(/ *\(.*/, "") + " " + most + ": " + points.map(s => s.name + " " + +(s.y.at(-1) || 0).toPrecision(3) + " %").join(", ") + "."));
+      return;
+    }
     const columns = aligned(points), hidden = under(columns.slice(1).map((c, k) => points[k].style < 0 ? [] : c));
     const axis = {stroke: colour("--ink"), grid: {stroke: colour("--line"), width: 1}, ticks: {stroke: colour("--line"), width: 1}};
     const digits = v => v == null ? "–" : String(+v.toPrecision(5));
     const options = {
       width: 400, height: 300, cursor: {y: false, focus: {prox: 24}}, focus: {alpha: 0.35},
-      legend: {live: true, markers: {dash: (u, k) => ["solid", "dashed", "dotted", "double"][Math.floor(Math.max(0, k && points[k - 1].style) / colours.length) % dashes.length]}},
+      legend: {live: !small, markers: {dash: (u, k) => ["solid", "dashed", "dotted", "double"][Math.floor(Math.max(0, k && points[k - 1].style) / colours.length) % dashes.length]}},
       scales: {x: {time: false, distr: log ? 3 : 1, log: 10}, y: {range: (u, low, high) => f.y.endsWith("(%)") ? [0, 101] : [low - 0.05 * (high - low || high || 1), high + 0.05 * (high - low || high || 1)]}},
       axes: [{...axis, label: f.x, labelSize: 22, size: 36, values: (u, vs) => vs.map(v => v == null ? "" : digits(v))}, {...axis, label: f.y, labelSize: 22, size: 52}],
       series: [{label: f.x.replace(/ *\(.*/, ""), value: (u, v) => digits(v)}, ...points.map((s, k) => {
@@ -309,14 +313,14 @@
         name.click();
       });
     }
-    charts.push([u, holder]);
+    charts.push([u, holder, small]);
     fit();
   }
 
   function fit() {
-    for (const [u, holder] of charts) {
+    for (const [u, holder, small] of charts) {
       const width = Math.min(holder.clientWidth, 900);
-      if (holder.isConnected && width > 0 && Math.abs(u.width - width) > 1) u.setSize({width, height: Math.max(220, Math.min(360, width * 0.62))});
+      if (holder.isConnected && width > 0 && Math.abs(u.width - width) > 1) u.setSize({width, height: small ? 150 : Math.max(220, Math.min(360, width * 0.62))});
     }
   }
   addEventListener("resize", fit);
@@ -324,6 +328,7 @@
   addEventListener("beforeprint", () => { for (const [u] of charts) u.setSize({width: 490, height: 240}); });
   addEventListener("afterprint", fit);
 
+  for (const e of document.querySelectorAll(".grid")) for (const p of problems) chart(e, p.small, false, true);
   for (const e of document.querySelectorAll(".figures")) for (const f of problems[e.dataset.problem].figures) chart(e, f, false);
   for (const e of document.querySelectorAll(".tradeoff")) {
     const all = problems[e.dataset.problem].tradeoffs, place = make("div");

@@ -93,11 +93,7 @@ func (p *Problem) curve(m *Method) string {
 // a plan with a gap of at most x percent.
 func (p *Problem) GapDistribution() (functions []Steps) {
 	for _, m := range p.planners() {
-		percent := make([]float64, len(m.Gaps))
-		for i, g := range m.Gaps {
-			percent[i] = 100 * g
-		}
-		f := distribution(percent, m.Cases)
+		f := distribution(percents(m.Gaps), m.Cases)
 		f.Label = p.curve(m)
 		functions = append(functions, f)
 	}

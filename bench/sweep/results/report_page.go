@@ -191,6 +191,7 @@ type pageProblem struct {
 	Cases     []pageCase   `json:"cases"`
 	Figures   []pageFigure `json:"figures"`
 	Tradeoffs []pageFigure `json:"tradeoffs"`
+	Small     pageFigure   `json:"small"` // on the first screen
 }
 
 type pageCase struct {
@@ -298,6 +299,7 @@ func (p *Problem) data() pageProblem {
 		}
 		d.Cases = append(d.Cases, x)
 	}
+	d.Small = p.small()
 	d.Figures = []pageFigure{
 		p.steps("Gap to the best proven bound", "gap of at most (%)", false, p.GapDistribution()),
 		p.steps("Performance profile: "+p.Word, p.Word+" within a factor of the best", true, p.ObjectiveProfile()),

@@ -1,0 +1,130 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"workbench/model/platform"
+)
+
+// Tonight returns the first lines of a report: what was done, what failed, what moved against the
+// night before, the open gaps of each problem and the longest runs. Ten lines or a few more.
+func (r *Report) Tonight() (lines []string) {
+	add := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
+	add("Tasks: %d of %d done, %d without a plan.", r.Rows, r.Rows+r.Missing, r.NoPlan)
+	add("Failed: %s.", r.failedByReason())
+	if c := r.Comparison; c != nil {
+		add("Plans: %s.", c.moved(WorsePlan, BetterPlan, MethodPlans))
+		add("Bounds: %s.", c.moved(WeakerBound, StrongerBound, MethodBounds))
+		add("Proofs: %s.", c.moved(ProofLost, ProofGained, ""))
+		add("Times: %s%s.", c.moved(Slower, Faster, MethodSlower), c.drift())
+	} else {
+		add("No night to compare with.")
+	}
+	add("Open gaps: %s.", r.openGaps())
+	add("Longest: %s.", r.longest(3))
+	return lines
+}
+
+func (r *Report) failedByReason() string {
+	count := map[string]int{}
+	for _, x := range r.runs {
+		if x.Reason != "" && x.Reason != NoPlan {
+			count[x.Reason]++
+		}
+	}
+	var parts []string
+	for reason, n := range count {
+		parts = append(parts, fmt.Sprintf("%d %s", n, reason))
+	}
+	slices.Sort(parts)
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// moved counts the tasks that got worse and better, and the methods that got worse.
+func (c *Comparison) moved(worse, better, method Kind) string {
+	count := map[Kind]int{}
+	for _, f := range c.Findings {
+		count[f.Kind]++
+	}
+	s := fmt.Sprintf("%d worse, %d better", count[worse], count[better])
+	if n := count[method]; method != "" && n > 0 {
+		s += fmt.Sprintf(", over all tasks %s worse", platform.Count(n, "method"))
+	}
+	return s
+}
+
+func (c *Comparison) drift() string {
+	if c.Drift == nil {
+		return ""
+	}
+	return fmt.Sprintf(", all together ×%.3f", *c.Drift)
+}
+
+// openGaps counts the cases of each problem whose best plan is not proved optimal.
+func (r *Report) openGaps() string {
+	var parts []string
+	for _, p := range r.Problems {
+		open, worst := 0, 0.0
+		for _, c := range p.Cases {
+			if gap := c.gap(); gap > 0 {
+				open, worst = open+1, max(worst, gap)
+			}
+		}
+		if open > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d of %d (worst %s)", p.Name, open, len(p.Cases), percent(worst)))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// gap is that of the best plan to the best bound; 0 without one of them.
+func (c *Case) gap() float64 {
+	if c.Best == nil || c.Bound == nil {
+		return 0
+	}
+	return Gap(*c.Best.Result.Objective, c.Bound.Result.Bound.Value)
+}
+
+func (r *Report) longest(n int) string {
+	list := slices.Clone(r.runs)
+	slices.SortStableFunc(list, func(a, b *Run) int { return cmp.Compare(Time(b.Row), Time(a.Row)) })
+	var parts []string
+	for _, x := range list[:min(n, len(list))] {
+		parts = append(parts, fmt.Sprintf("%s %s on %s %s", x.Problem.Name, x.Method.Label, x.Case.Instance, platform.FormatSeconds(Time(x.Row))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mostCurves are drawn on a small chart; the others are in the figures below.
+const mostCurves = 8
+
+// small is the chart of a problem on the first screen: the share of cases with a gap of at most x, of
+// the methods with the most wins.
+func (p *Problem) small() pageFigure {
+	best := p.planners()
+	slices.SortStableFunc(best, func(a, b *Method) int { return cmp.Or(cmp.Compare(b.Wins, a.Wins), cmp.Compare(a.ToBest, b.ToBest)) })
+	best = best[:min(len(best), mostCurves)]
+	slices.SortFunc(best, func(a, b *Method) int { return cmp.Compare(a.Index, b.Index) })
+	var functions []Steps
+	for _, m := range best {
+		f := distribution(percents(m.Gaps), m.Cases)
+		f.Label = p.curve(m)
+		functions = append(functions, f)
+	}
+	return p.steps(p.Name, "gap of at most (%)", false, functions)
+}
+
+// leastGap is the gap below which there is none.
+const leastGap = 1e-9
+
+// percents returns gaps in percent.
+func percents(gaps []float64) []float64 {
+	out := make([]float64, len(gaps))
+	for i, g := range gaps {
+		out[i] = 100 * max(0, g)
+	}
+	return out
+}
