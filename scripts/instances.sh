@@ -8,6 +8,7 @@
 #   scripts/instances.sh transformers    # Aceso's profiles, and stages of one
 #   scripts/instances.sh demonstrations  # those of zero bubble pipelines
 #   scripts/instances.sh lifetimes       # buffers of minimalloc and idealloc
+#   scripts/instances.sh pypto           # buffers of dsa-solver, with pools, pairs and penalties
 #
 # Profiles are read from the folder DATA (default: ../shared/data).
 set -euo pipefail
@@ -55,14 +56,22 @@ for d in json.load(open(sys.argv[1]))["instances"]:
 END
   ;;
 lifetimes)
-  for file in "$data"/minimalloc/[A-F]*.csv "$data"/idealloc/*.csv; do
+  for file in "$data"/minimalloc/[A-K]*.csv "$data"/idealloc/*.csv; do
     name=$(basename "$file")
     workbench import --quiet --from minimalloc "$file" --name "${name%%.*}" -o "$into/${name%%.*}.json"
+  done
+  gzip -dc "$data/reports/placement/somas-pangu-13B.csv.gz" |
+    workbench import --quiet --from minimalloc - --name somas-pangu-13B -o "$into/somas-pangu-13B.json"
+  ;;
+pypto)
+  for file in "$data"/pypto/*.json; do
+    name=$(basename "$file" .json)
+    [ "$name" = dsa-problem-v1.schema ] || workbench import --quiet --from dsa-solver "$file" --name "$name" -o "$into/$name.json"
   done
   ;;
 *)
   rmdir "$into"
-  echo "$0: $what: there are steps, huge, pipedream, transformers, demonstrations and lifetimes" >&2
+  echo "$0: $what: there are steps, huge, pipedream, transformers, demonstrations, lifetimes and pypto" >&2
   exit 2
   ;;
 esac

@@ -8,6 +8,7 @@ import (
 
 	"workbench/bench/solve"
 	"workbench/model/importer/torchcsv"
+	"workbench/model/importer/torchsnapshot"
 	"workbench/model/importer/torchtags"
 	"workbench/model/nearest"
 	"workbench/model/plan"
@@ -22,6 +23,7 @@ var exporters = []struct {
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportLifetimes(w, in) }},
 	{"dsa-solver", "a problem of dsa-solver, schema v1 (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportDSA(w, in) }},
 	{"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", false, func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) }},
+	{"torch-snapshot", "a memory snapshot that torch.cuda._memory_viz opens (plans of placement, with their INSTANCE)", false, torchsnapshot.Write},
 	{"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat and remat-offload, with their INSTANCE of graph/v2)", false, torchtags.Write},
 }
 

@@ -14,6 +14,7 @@ import (
 	"workbench/bench/solve"
 	"workbench/model/importer"
 	"workbench/model/importer/dsasolver"
+	"workbench/model/importer/torchsnapshot"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/lifetimes"
@@ -28,6 +29,8 @@ type foreign struct {
 	unit           string // of costs or times
 	sizes, stages  string // second files
 	align          string // of lifetimes, bytes
+	device         int    // of a snapshot
+	between        string // events of a snapshot
 	pin            bool   // offsets are pins, which is the default
 	placement      string // file for the plan that offsets are
 	name, out      string
@@ -100,6 +103,15 @@ var importers = []foreignFormat{
 		}
 		return imported(dsasolver.Read(f.reader(), f.file))
 	}},
+	{"torch-snapshot", "memory snapshot of PyTorch, a pickle or JSON: the blocks of --device, of the events --between (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
+		o := torchsnapshot.Options{Device: f.device}
+		if f.between != "" {
+			if n, err := fmt.Sscanf(f.between, "%d,%d", &o.From, &o.To); n != 2 || err != nil {
+				return nil, nil, fmt.Errorf("--between %q: the first event and the one after the last, as 0,1000", f.between)
+			}
+		}
+		return imported(torchsnapshot.Read(f.reader(), f.file, o))
+	}},
 	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
 		p, err := solve.ImportSchedule(f.reader(), f.file, f.stages)
 		return imported(p, nil, err)
@@ -132,6 +144,8 @@ func newImport(s streams) *cli.Command {
 			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
 			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
 			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
+			&cli.IntFlag{Name: "device", Usage: "`N` of a snapshot with events of several devices", Value: -1, DefaultText: "the only one", Destination: &f.device, Category: "input"},
+			&cli.StringFlag{Name: "between", Usage: "`FROM,TO`: the events of a snapshot that count, the latter excluded", DefaultText: "all", Destination: &f.between, Category: "input"},
 			&cli.BoolFlag{Name: "pin", Usage: "the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)", Destination: &f.pin, Category: "input"},
 			&cli.StringFlag{Name: "placement", Usage: "the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify", Destination: &f.placement, Category: "output"},
 			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
@@ -175,6 +189,8 @@ func (f *foreign) importer() (*foreignFormat, error) {
 		return nil, usagef("--granularity %q: %s", f.granularity, nearest.Hint(f.granularity, []string{"layer", "operation"}))
 	case f.align != "" && i.forms[0] != lifetimes.Kind:
 		return nil, usagef("--align %q: %s makes a %s, which has no addresses", f.align, i.name, i.forms[0])
+	case (f.device >= 0 || f.between != "") && i.name != "torch-snapshot":
+		return nil, usagef("--device, --between: %s has no events of devices", i.name)
 	case (f.pin || f.placement != "") && i.name != "minimalloc":
 		return nil, usagef("--pin, --placement: %s has no column offset", i.name)
 	case f.pin && f.placement != "":

@@ -18,6 +18,9 @@ func Placement() *Subject {
 	return &Subject{
 		Kind: lifetimes.Kind, Units: "buffers", Usual: 6, Most: 8,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
+			if r.IntN(2) == 0 {
+				return roomy(exhaustive.RandomStructured(r, min(units, 5))), nil
+			}
 			l := exhaustive.RandomLifetimes(r, units)
 			if units >= 8 {
 				l = exhaustive.AboveLoad(r)
@@ -26,6 +29,9 @@ func Placement() *Subject {
 			return ample(r, l), nil
 		},
 		Draw: func(r *rand.Rand) *Trial {
+			if r.IntN(3) == 0 {
+				return roomy(exhaustive.RandomStructured(r, 5))
+			}
 			if r.IntN(4) == 0 {
 				return ample(r, exhaustive.AboveLoad(r))
 			}
@@ -45,6 +51,11 @@ func Placement() *Subject {
 	}
 }
 
+// roomy returns a trial whose memory is no limit: pools have capacities.
+func roomy(l *lifetimes.Lifetimes) *Trial {
+	return &Trial{In: l, Platform: platform.Platform{Memory: 1000}, Pace: 1}
+}
+
 // ample returns a trial in which all buffers fit one above the other, mostly;
 // aligned, sometimes not quite.
 func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
@@ -62,6 +73,9 @@ func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
 // smallerPlacement drops a buffer, or lessens its size or lifetime.
 func smallerPlacement(t *Trial) (all []*Trial) {
 	l := plan.As[*lifetimes.Lifetimes](t.In)
+	if l.Pools != nil {
+		return smallerStructured(t, l)
+	}
 	change := func(edit func(*lifetimes.Lifetimes)) {
 		m := *l
 		m.Buffers = slices.Clone(l.Buffers)
@@ -83,10 +97,42 @@ func smallerPlacement(t *Trial) (all []*Trial) {
 	return all
 }
 
+// smallerStructured drops a rule.
+func smallerStructured(t *Trial, l *lifetimes.Lifetimes) (all []*Trial) {
+	change := func(edit func(*lifetimes.Lifetimes)) {
+		m := *l
+		m.Buffers, m.Pools = slices.Clone(l.Buffers), slices.Clone(l.Pools)
+		if edit(&m); m.Validate() == nil {
+			all = append(all, &Trial{In: &m, Platform: t.Platform, Pace: t.Pace})
+		}
+	}
+	drop := func(n int, edit func(m *lifetimes.Lifetimes, k int)) {
+		for k := range n {
+			change(func(m *lifetimes.Lifetimes) { edit(m, k) })
+		}
+	}
+	drop(len(l.Separations), func(m *lifetimes.Lifetimes, k int) {
+		m.Separations = slices.Delete(slices.Clone(l.Separations), k, k+1)
+	})
+	drop(len(l.Exclusions), func(m *lifetimes.Lifetimes, k int) { m.Exclusions = slices.Delete(slices.Clone(l.Exclusions), k, k+1) })
+	drop(len(l.Colocations), func(m *lifetimes.Lifetimes, k int) {
+		m.Colocations = slices.Delete(slices.Clone(l.Colocations), k, k+1)
+	})
+	drop(len(l.Penalties), func(m *lifetimes.Lifetimes, k int) { m.Penalties = slices.Delete(slices.Clone(l.Penalties), k, k+1) })
+	drop(len(l.Pools), func(m *lifetimes.Lifetimes, k int) { m.Pools[k].Reserved = nil })
+	drop(len(l.Buffers), func(m *lifetimes.Lifetimes, k int) { m.Buffers[k].Pinned, m.Buffers[k].Exclusive = false, false })
+	drop(len(l.Buffers), func(m *lifetimes.Lifetimes, k int) { m.Buffers[k].Gaps = nil })
+	drop(len(l.Buffers), func(m *lifetimes.Lifetimes, k int) { m.Buffers[k].Size = max(0, m.Buffers[k].Size-1) })
+	return all
+}
+
 func placementText(t *Trial, best *plan.Plan) string {
 	var b strings.Builder
 	l := plan.As[*lifetimes.Lifetimes](t.In)
 	fmt.Fprintf(&b, "memory %g, alignment %d\n", t.Platform.Memory, l.Grid())
+	if l.Pools != nil {
+		_ = l.Write(&b) // to memory
+	}
 	for _, x := range l.Buffers {
 		fmt.Fprintf(&b, "buffer %s: [%d, %d), size %g\n", x.ID, x.Lower, x.Upper, x.Size)
 	}

@@ -81,6 +81,10 @@ func placementLines(in *solve.Instance, r *solve.Result) []solve.Line {
 			lines = append(lines, solve.Line{Text: line})
 		}
 	}
+	if reserved, ok := y.Lifetimes.Source["reserved"].(float64); ok && y.Lifetimes.Source["format"] == "torch-snapshot" {
+		lines = append(lines, solve.Line{Label: "allocator", Text: fmt.Sprintf("%s reserved by PyTorch: fragmentation costs %s in this step",
+			platform.FormatBytes(reserved), platform.FormatBytes(max(0, reserved-height)))})
+	}
 	if len(y.Lifetimes.Penalties) > 0 {
 		lines = append(lines, solve.Line{Label: "penalty", Text: strconv.FormatFloat(x.Penalty, 'f', -1, 64)})
 	}
