@@ -16,7 +16,7 @@ const granule = 512
 
 // rounds is how long a placement is improved; most are at the load at once. Not a
 // time: a report is the same on every machine.
-const rounds = 2
+const rounds = 3
 
 // static is what is needed if every tensor has its address before the run: the
 // height of a placement. Each step is like the first.
