@@ -2,6 +2,7 @@ package weightoffload
 
 import (
 	"context"
+	"slices"
 
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
@@ -46,13 +47,19 @@ func (s *scheduler) firstHalf(memory float64) {
 		}
 	}
 	away, excess := make([]bool, in.N), make([]float64, in.N)
+	in.excess(away, memory, 1, excess)
 	for i := 0; i <= len(heavy) && s.ctx.Err() == nil; i++ {
 		if i > 0 {
 			k := heavy[i-1]
 			// Nothing runs between F_L and B_L, nor between B_1 and F_1.
 			away[2*k], away[2*k+1] = k > 0, k < in.L-1
+			for g := 2 * k; g <= 2*k+1; g++ {
+				if away[g] {
+					in.cover(g, excess)
+				}
+			}
 		}
-		if i < (len(heavy)+1)/2 || in.excess(away, memory, 1, excess) {
+		if i < (len(heavy)+1)/2 || slices.Max(excess) > 0 {
 			continue
 		}
 		if s.try(away); s.any() {

@@ -65,6 +65,9 @@ func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method str
 			memories = in.memories()
 		}
 		for _, memory := range memories {
+			if s.found.T <= in.Compute()*(1+1e-12) {
+				break // no schedule is shorter than the computations
+			}
 			s.greedy(selections, memory)
 		}
 		if !s.any() {

@@ -1,5 +1,7 @@
 package weightoffload
 
+import "math"
+
 // choose runs Algorithm 1 of [001] for the given memory: it adds the gaps to
 // offload to away, the most profitable first, until no operation exceeds the
 // memory; false if no choice helps any more. With discount the second choice
@@ -7,24 +9,18 @@ package weightoffload
 // numbers.
 //
 // O(L³): at most 2L rounds, in which the benefits of the choices, sums over
-// up to 2L operations, are computed anew.
+// up to 2L operations, are computed anew where they may be the largest. Benefits only
+// fall from round to round, so that an earlier one is an upper bound (the lazy greedy
+// algorithm of Minoux, 1978); rounding of the sums is monotone, so the choices are
+// those of computing all of them.
 func (in *instance) choose(away []bool, memory float64, own int, discount bool, excess []float64) bool {
 	left := in.excess(away, memory, own, excess)
+	benefit := make([]float64, len(away)) // upper bounds
+	for g := range benefit {
+		benefit[g] = math.Inf(1)
+	}
 	for left {
-		best, at := 0.0, -1
-		for g := range away {
-			w := in.W[g>>1]
-			if away[g] || w == 0 {
-				continue
-			}
-			profit := in.benefit(g, excess) / w
-			if !discount || !away[g^1] {
-				profit /= 2
-			}
-			if profit > best {
-				best, at = profit, g
-			}
-		}
+		at := in.mostProfitable(away, discount, benefit, excess)
 		if at < 0 {
 			return false
 		}
@@ -36,6 +32,42 @@ func (in *instance) choose(away []bool, memory float64, own int, discount bool, 
 		}
 	}
 	return true
+}
+
+// mostProfitable returns the first choice of the largest profit above 0 that is not in away,
+// -1 if there is none, and lowers the upper bounds of the benefits that it computes.
+func (in *instance) mostProfitable(away []bool, discount bool, benefit, excess []float64) int {
+	profit := func(g int) float64 {
+		p := benefit[g] / in.W[g>>1]
+		if !discount || !away[g^1] {
+			p /= 2
+		}
+		return p
+	}
+	candidate := func(g int) bool { return !away[g] && in.W[g>>1] > 0 }
+	best, at := 0.0, -1
+	for g := range away {
+		if candidate(g) && profit(g) > best {
+			best, at = profit(g), g
+		}
+	}
+	if at < 0 {
+		return -1
+	}
+	benefit[at] = in.benefit(at, excess)
+	if best = profit(at); best == 0 {
+		at = -1
+	}
+	for g := range away {
+		if g == at || !candidate(g) || !(profit(g) > best || profit(g) == best && g < at) {
+			continue
+		}
+		benefit[g] = in.benefit(g, excess)
+		if p := profit(g); p > best || p == best && g < at {
+			best, at = p, g
+		}
+	}
+	return at
 }
 
 // excess fills E_o, the memory missing to each operation when the weights of

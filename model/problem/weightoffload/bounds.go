@@ -91,22 +91,44 @@ func (in *Instance) windows() float64 {
 			in.squeeze(i, room, same, row)
 		}
 	}
-	best := 0.0
 	path := make([]float64, n+1)
-	for i := 0; i < n; i += every {
-		clear(path)
-		for a := range n {
-			row := step[(i+a)%n*(most+1):]
-			for m := 1; m <= min(most, n-a); m++ {
-				// Rounded down only where it counts.
-				if path[a]+row[m] > path[a+m] {
-					path[a+m] = max(path[a+m], milp.Down.Add(path[a], row[m]))
-				}
+	best, from := 0.0, 0
+	for i := 0; i < n; i += every { // to the nearest numbers, to find the longest cycle
+		in.longest(i, most, step, path)
+		if path[n] > best {
+			best, from = path[n], i
+		}
+	}
+	return in.longestDown(from, most, step, path)
+}
+
+// longest fills path[a] with the length of the longest path from operation i to i+a. O(n·most).
+func (in *Instance) longest(i, most int, step, path []float64) {
+	n := in.N
+	clear(path)
+	for a := range n {
+		at := path[a]
+		row := step[(i+a)%n*(most+1)+1:][:min(most, n-a)]
+		to := path[a+1:][:len(row)]
+		for m, x := range row {
+			to[m] = max(to[m], at+x)
+		}
+	}
+}
+
+// longestDown returns the length of the longest path from operation i to i+n, rounded down.
+func (in *Instance) longestDown(i, most int, step, path []float64) float64 {
+	n := in.N
+	clear(path)
+	for a := range n {
+		row := step[(i+a)%n*(most+1):]
+		for m := 1; m <= min(most, n-a); m++ {
+			if path[a]+row[m] > path[a+m] {
+				path[a+m] = max(path[a+m], milp.Down.Add(path[a], row[m]))
 			}
 		}
-		best = max(best, path[n])
 	}
-	return best
+	return path[n]
 }
 
 // rooms returns R for every operation, and the size that all weights have in
