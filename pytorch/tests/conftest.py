@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
+os.environ.setdefault("WORKBENCH", str(HERE.parents[1] / "bin" / "workbench"))
 
 import torch  # noqa: E402
 
