@@ -49,6 +49,27 @@ func Interleaved(_ context.Context, v *flush.Instance) flush.Order {
 	return o
 }
 
+// LoopedBFS runs all micro-batches through the first stage of a GPU, all through the second and so on, and the backwards in reverse (Lamy-Poirier,
+// Breadth-First Pipeline Parallelism, 2023), for every placement. O(operations).
+func LoopedBFS(_ context.Context, v *flush.Instance) flush.Order {
+	o := make(flush.Order, v.GPUs)
+	for g, on := range v.On {
+		for _, s := range on {
+			for range v.Jobs {
+				o[g] = append(o[g], flush.On(s, flush.F))
+			}
+		}
+		for _, s := range slices.Backward(on) {
+			for range v.Jobs {
+				if o[g] = append(o[g], flush.On(s, flush.B)); v.Split[s] {
+					o[g] = append(o[g], flush.On(s, flush.W))
+				}
+			}
+		}
+	}
+	return o
+}
+
 // period is how many slots a building block has on a GPU: F, B and W of two stages.
 const period = 6
 

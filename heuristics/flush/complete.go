@@ -12,7 +12,7 @@ import (
 )
 
 // mostComplete is for how many operations the complete search is tried.
-const mostComplete = 400
+const mostComplete = 600
 
 // complete searches start times until the best schedule is proved or ctx ends: it asks whether there is one within a target, by
 // lazy clause generation ([lcg]), for targets from the bound up and from the best schedule down, with a budget of conflicts that
