@@ -173,7 +173,7 @@ type orders struct {
 	on       []int   // by operation: its resource, numbered from 0
 	order    [][]int // by resource: its operations
 	place    []int   // by operation: where it is there, of some period: as many more for each period later as it has operations
-	load     float64 // the least period there may be
+	load     float64 // the shortest period there may be
 	room     []float64
 	demands  []demand // by item
 	itemsOn  [][]int

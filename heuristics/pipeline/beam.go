@@ -60,7 +60,7 @@ func (e *enumeration) beam(width int) {
 	for l := 1; l <= e.in.N && !e.stop(); l++ {
 		longer = longer[:0]
 		for _, x := range list {
-			e.with(x, func() { longer = e.appendExtended(longer, x) })
+			e.withPlaced(x, func() { longer = e.appendExtended(longer, x) })
 		}
 		slices.SortStableFunc(longer, func(x, y leaf) int { return cmp.Compare(y.spare, x.spare) })
 		list = list[:0]
@@ -72,11 +72,11 @@ func (e *enumeration) beam(width int) {
 		}
 	}
 	for _, x := range list {
-		if e.over() {
+		if e.finished() {
 			return
 		}
 		if len(x.owner) > e.in.N {
-			e.with(x, e.guess)
+			e.withPlaced(x, e.guess)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// bestContiguous returns the pattern of 1F1B* with the smallest period over all
+// bestContiguous returns the pattern of 1F1B* with the shortest period over all
 // contiguous allocations, every (cancel+1)-th mini-batch cancelled, or nil: none
 // fits whatever the period.
 func (in *instance) bestContiguous(cancel int) *view.Pattern {
@@ -21,7 +21,7 @@ func (in *instance) bestContiguous(cancel int) *view.Pattern {
 	// taken from the breakpoints of that allocation.
 	var found *view.Pattern
 	for test := high; ; {
-		if stages := d.at(test); stages == nil {
+		if stages := d.allocationAt(test); stages == nil {
 			low = test
 		} else {
 			best, high = stages, test
@@ -43,7 +43,7 @@ func (in *instance) bestContiguous(cancel int) *view.Pattern {
 type contiguousDP struct {
 	in     *instance
 	cancel int
-	// delay[p][j]: the least V when layers j+1..n are on p processors, +Inf if
+	// delay[p][j]: the minimum V when layers j+1..n are on p processors, +Inf if
 	// they cannot be; end[p][j] where the first of these stages ends.
 	delay []float64
 	end   []int
@@ -54,16 +54,16 @@ func newContiguous(in *instance, cancel int) *contiguousDP {
 	return &contiguousDP{in: in, cancel: cancel, delay: make([]float64, size), end: make([]int, size)}
 }
 
-// at returns a contiguous allocation whose stages and communications take at
+// allocationAt returns a contiguous allocation whose stages and communications take at
 // most T each and that fits with the groups of 1F1B*(T), or nil: none does, or
 // the caller wants no more.
 //
 // With V the delay between the end of F_j and the start of B_j, a stage s(i,j)
 // is in group ⌈(V+U(i,j))/T⌉ ([004] 7.1.1), and the delay before it is
 // (V ⊕ U(i,j)) ⊕ C(i-1), which does not decrease with V: of all ways to put
-// layers j+1..n on p processors the one with the least V is the best, and no
+// layers j+1..n on p processors the one with the minimum V is the best, and no
 // discretisation is needed. O(P·n²).
-func (d *contiguousDP) at(period float64) []plan.Stage {
+func (d *contiguousDP) allocationAt(period float64) []plan.Stage {
 	in, n := d.in, d.in.N
 	for k := range d.delay {
 		d.delay[k] = math.Inf(1)

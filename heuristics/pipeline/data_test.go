@@ -249,7 +249,7 @@ func TestContiguousAtEveryPeriod(t *testing.T) {
 				groups(items, period, group)
 				exists = exists || longest(items) <= period && in.fits(items, group, 0)
 			}
-			if found := d.at(period) != nil; found != exists {
+			if found := d.allocationAt(period) != nil; found != exists {
 				t.Fatalf("seed %d, T = %v: found %v, exists %v", seed, period, found, exists)
 			}
 			if exists {

@@ -56,7 +56,7 @@ func newEnumeration(in *instance, period float64, exactLayers, anyK bool, budget
 // proved reports whether no allocation is left.
 func (e *enumeration) proved() bool { return e.found == nil && !e.undecided }
 
-func (e *enumeration) over() bool { return e.found != nil || e.budget < 0 }
+func (e *enumeration) finished() bool { return e.found != nil || e.budget < 0 }
 
 // run enumerates.
 func (e *enumeration) run() {
@@ -84,7 +84,7 @@ func (e *enumeration) descend(l, used int, part float64) {
 		e.budget = -1
 	}
 	switch {
-	case e.over():
+	case e.finished():
 		return
 	case l > e.in.N && e.anyK:
 		e.leafOfAnyK(used, part)
@@ -110,7 +110,7 @@ func (e *enumeration) branch(l, used int, part float64) {
 	children := min(used+1, e.in.Procs)
 	part /= float64(children)
 	try := func(r int) {
-		if e.over() {
+		if e.finished() {
 			return
 		}
 		tried++
@@ -128,7 +128,7 @@ func (e *enumeration) branch(l, used int, part float64) {
 	}
 	if last != noProcessor {
 		try(last)
-		if e.anyK && e.backjump == 0 && !e.over() {
+		if e.anyK && e.backjump == 0 && !e.finished() {
 			set, made := e.nogoods.atRunEnd(&e.partialAllocation, l-1, used)
 			if e.budget -= int64(made / labelsAUnit); set != 0 {
 				e.excluded.add(argument{nogood, set}, part*float64(children-tried))
@@ -187,15 +187,15 @@ func (e *enumeration) leaf(used int, part float64) {
 // decideLeaves looks for patterns of the allocations that are left, or proofs that they have none.
 func (e *enumeration) decideLeaves() {
 	for _, x := range e.left {
-		if e.over() {
+		if e.finished() {
 			return
 		}
-		e.with(x, func() { e.decideLeaf(x) })
+		e.withPlaced(x, func() { e.decideLeaf(x) })
 	}
 }
 
-// with calls do with the layers of x placed.
-func (e *enumeration) with(x leaf, do func()) {
+// withPlaced calls do with the layers of x placed.
+func (e *enumeration) withPlaced(x leaf, do func()) {
 	before := make([]undo, len(x.owner))
 	for l := 1; l < len(x.owner); l++ {
 		if x.owner[l] == noProcessor {

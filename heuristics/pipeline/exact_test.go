@@ -23,7 +23,7 @@ import (
 func TestExactEqualsExhaustive(t *testing.T) {
 	t.Parallel()
 	closed, total := 0, 0
-	for seed := range uint64(testfile.Cases(500)) {
+	for seed := range uint64(testfile.Cases(250)) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
 		if seed%3 == 1 { // some layers hardly count
@@ -108,7 +108,7 @@ func parts(list []proof.Share) (sum float64) {
 func TestExactEqualsExhaustiveLonger(t *testing.T) {
 	t.Parallel()
 	solved := 0
-	for seed := range uint64(testfile.Cases(60)) {
+	for seed := range uint64(testfile.Cases(30)) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		c, p := randomChain(r, 6+r.IntN(2), false), randomPlatform(r)
 		p.Processors = 2 + r.IntN(2)

@@ -26,7 +26,7 @@ func OneFOneBStarAt(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 	return in.oneFOneBStar(allocation, items, period).Plan(in.Instance, "1f1b-star"), nil
 }
 
-// OneFOneBStarOn returns the pattern of 1F1B* of the smallest period that fits
+// OneFOneBStarOn returns the pattern of 1F1B* of the shortest period that fits
 // in the memory, for a contiguous allocation. The period is exact: where [004]
 // Algorithm 7 halves an interval K times, this looks at the finitely many
 // periods at which the groups change. O(n·log) in all.

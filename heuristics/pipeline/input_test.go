@@ -85,7 +85,7 @@ func TestUnusualPlatforms(t *testing.T) {
 }
 
 // A layer that fits nowhere is named, with the memory it needs: that of its run
-// of layers that needs least. Here layer 2 alone: 3·10 of weights, 2+2 of
+// of layers that needs the minimum. Here layer 2 alone: 3·10 of weights, 2+2 of
 // buffers, and its input (stage) or δ_2 + δ_1 beside it (task).
 func TestFitsNowhere(t *testing.T) {
 	t.Parallel()

@@ -377,7 +377,7 @@ func (c *labelSearch) follow(x *label, o *start, t, now int32, before int) {
 	y.times[0], y.times[1+s.on] = now, t+s.first
 	c.advance(x, y, o, end+s.delay)
 	if !c.late(y) {
-		c.store.insert(y, x.id, c.behind(y))
+		c.store.insert(y, x.id, c.priority(y))
 	}
 }
 
@@ -418,8 +418,8 @@ func (c *labelSearch) late(x *label) bool {
 	return false
 }
 
-// behind is the priority of x: how far it is behind. Labels that are least behind are extended first.
-func (c *labelSearch) behind(x *label) int32 {
+// priority is that of x: how far it is behind. Labels that are least behind are extended first.
+func (c *labelSearch) priority(x *label) int32 {
 	sum := x.times[0]
 	for _, p := range x.position[:x.inside] {
 		sum += gridUnits - gridUnits*int32(p)/int32(len(c.steps))

@@ -170,7 +170,7 @@ func (w *labelStore) bucketOf(x *label, size int) int32 {
 	return at
 }
 
-// pop makes x a label that is least behind. It reports false if there is none left.
+// pop makes x a label that is least behind. It reports false if none is left.
 func (w *labelStore) pop(x *label) bool {
 	for ; w.lowest < queueSlots; w.lowest++ {
 		for i := w.queue[w.lowest]; i != noLabel; i = w.queue[w.lowest] {

@@ -54,7 +54,7 @@ func MadPipeGrid(c *chain.Chain, p platform.Platform, g Grid, o Options) (*plan.
 
 // MadPipeAllocation returns the allocation of the first phase of MadPipe and its
 // period T̂* = min max(T̂, MadPipe-DP(T̂)) in seconds, which no scheduler may
-// reach. As MadPipe-DP(T̂) does not increase, T̂* is the least T̂ with
+// reach. As MadPipe-DP(T̂) does not increase, T̂* is the minimum T̂ with
 // MadPipe-DP(T̂) ≤ T̂: Algorithm 8 looks for it with the values of the program,
 // here the program only says whether all loads can be at most T̂, and T̂ is found
 // to a relative 1e-4 (Algorithm 8's K = 10 steps give about 1e-3). Processor 0
@@ -112,7 +112,7 @@ func (in *instance) madPipe(g Grid) *view.Pattern {
 		}
 		var last []plan.Stage
 		for ; period <= high && period < below && (best == nil && !d.stopped || !in.stopped()); period *= 1.05 {
-			if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
+			if stages = d.allocationAt(period); stages == nil || slices.Equal(stages, last) {
 				continue
 			}
 			last = stages
@@ -133,7 +133,7 @@ type madPipeDP struct {
 	grid        Grid
 	time, delay float64 // one step of each grid
 	// States (p, t, m): p normal processors are used, the special one has t and
-	// m steps. v[j] is the least V of the states with layers j+1..n placed;
+	// m steps. v[j] is the minimum V of the states with layers j+1..n placed;
 	// from[j] the state that this came from, to[j] where its stage ends.
 	v        [][]float64
 	from, to [][]int32
@@ -155,7 +155,7 @@ func newMadPipe(in *instance, g Grid) *madPipeDP {
 	return d
 }
 
-// allocation finds the least T̂ and its allocation.
+// allocation finds the minimum T̂ and its allocation.
 func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	low, high := d.in.U[d.in.N]/float64(d.in.Procs), d.in.Latest()
 	for l := 1; l <= d.in.N; l++ {
@@ -164,7 +164,7 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	// From below: the tables are smaller for small T̂.
 	var stages []plan.Stage
 	for test := low; ; test = min(1.5*test, high) {
-		if stages = d.at(test); stages != nil {
+		if stages = d.allocationAt(test); stages != nil {
 			high = test
 			break
 		}
@@ -174,7 +174,7 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	}
 	for high-low > 1e-4*high && !d.stopped {
 		test := low + (high-low)/2
-		if s := d.at(test); s != nil {
+		if s := d.allocationAt(test); s != nil {
 			stages, high = s, test
 		} else {
 			low = test
@@ -183,17 +183,17 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	return stages, high
 }
 
-// at is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2: it returns an allocation whose loads
+// allocationAt is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2: it returns an allocation whose loads
 // are all at most T̂ and that fits by the estimates of 7.1.1, or nil if there is
 // none or the caller wants no more.
 //
 // The program walks from the end of the chain. Where [004] tabulates the period
-// over (j, p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the least V
+// over (j, p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the minimum V
 // with which layers j+1..L can be placed: loads are compared with T̂ as they
 // arise, and less delay never needs more memory nor leads to more delay.
 // O(P·Time·Memory·n²) at worst; stages longer than T̂ are not looked at, nor
 // states that are not reached or leave too little time for the layers before.
-func (d *madPipeDP) at(period float64) []plan.Stage {
+func (d *madPipeDP) allocationAt(period float64) []plan.Stage {
 	in, n, mems := d.in, d.in.N, d.grid.Memory
 	limit := period * (1 + view.Rounding)
 	d.times = int(min(float64(d.grid.Time-1), limit/d.time)) + 1
@@ -219,7 +219,7 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 			d.stopped = true
 			return nil
 		}
-		d.useful(j, func(p, t, m int, v float64) {
+		d.nonDominated(j, func(p, t, m int, v float64) {
 			x := (p*d.times+t)*mems + m
 			for i := j; i >= 1; i-- {
 				u := in.Time(i, j)
@@ -233,19 +233,19 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 				if in.Cut[i-1] > limit {
 					continue
 				}
-				before := d.before(i, v, u, period)
+				before := d.delayBefore(i, v, u, period)
 				// What the processors left have time for, and layers 1..i-1 take.
 				room, rest := float64(normals-1-p)*limit-float64(t)*d.time, in.U[i-1]
 				if rest > room+limit {
 					continue
 				}
 				if p < normals-1 && rest <= room && in.Fits(in.Needs(i, j, g)) {
-					d.reach(i-1, x+layer, before, x, j)
+					d.improve(i-1, x+layer, before, x, j)
 				}
 				t2 := t + steps(u, d.time)
-				m2 := m + d.parts(d.special(i, j, g))
+				m2 := m + d.memorySteps(d.special(i, j, g))
 				if t2 < d.times && m2 < mems && rest <= room+limit-float64(t2-t)*d.time {
-					d.reach(i-1, (p*d.times+t2)*mems+m2, before, x, j)
+					d.improve(i-1, (p*d.times+t2)*mems+m2, before, x, j)
 				}
 			}
 		})
@@ -258,8 +258,8 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 	return nil
 }
 
-// useful visits the states of layer j with less V than all with no more of p, t and m.
-func (d *madPipeDP) useful(j int, visit func(p, t, m int, v float64)) {
+// nonDominated visits the states of layer j with less V than all with no more of p, t and m.
+func (d *madPipeDP) nonDominated(j int, visit func(p, t, m int, v float64)) {
 	mems := d.grid.Memory
 	none := slices.Repeat([]float64{math.Inf(1)}, mems)
 	for p := range d.in.Procs {
@@ -290,8 +290,8 @@ func (d *madPipeDP) useful(j int, visit func(p, t, m int, v float64)) {
 	}
 }
 
-// before returns V' = (V ⊕ U(i,j)) ⊕ C(i-1), rounded up to the grid.
-func (d *madPipeDP) before(i int, v, u, period float64) float64 {
+// delayBefore returns V' = (V ⊕ U(i,j)) ⊕ C(i-1), rounded up to the grid.
+func (d *madPipeDP) delayBefore(i int, v, u, period float64) float64 {
 	v = view.Plus(v, u, period)
 	if i > 1 {
 		v = view.Plus(v, d.in.Cut[i-1], period)
@@ -316,13 +316,13 @@ func (d *madPipeDP) special(i, j, g int) float64 {
 // steps returns the number of steps that a time takes when rounded up.
 func steps(x, step float64) int { return int(min(math.Ceil(x/step-plan.Tolerance), math.MaxInt32)) }
 
-// parts returns the number of steps of the memory that a size takes when rounded
+// memorySteps returns the number of steps of the memory that a size takes when rounded
 // up; all of the memory takes all of them.
-func (d *madPipeDP) parts(size float64) int {
+func (d *madPipeDP) memorySteps(size float64) int {
 	return int(min(math.Ceil(size*float64(d.grid.Memory-1)/d.in.Memory), math.MaxInt32))
 }
 
-func (d *madPipeDP) reach(j, x int, v float64, from, to int) {
+func (d *madPipeDP) improve(j, x int, v float64, from, to int) {
 	if v < d.v[j][x] {
 		d.v[j][x], d.from[j][x], d.to[j][x] = v, int32(from), int32(to)
 	}

@@ -29,11 +29,11 @@ func admits(d *madPipeDP, period float64) bool {
 				continue
 			}
 			g := max(1, view.Periods(v+u, period))
-			before := d.before(i, v, u, period)
+			before := d.delayBefore(i, v, u, period)
 			if p > 0 && in.Fits(in.Needs(i, j, g)) && place(i-1, p-1, t, m, before) {
 				return true
 			}
-			t2, m2 := t+steps(u, d.time), m+d.parts(d.special(i, j, g))
+			t2, m2 := t+steps(u, d.time), m+d.memorySteps(d.special(i, j, g))
 			if float64(t2)*d.time <= period*(1+view.Rounding) && m2 < d.grid.Memory && place(i-1, p, t2, m2, before) {
 				return true
 			}
@@ -60,7 +60,7 @@ func TestMadPipeDPExhaustively(t *testing.T) {
 					before := false
 					for k := range 8 {
 						period := in.Latest() * float64(k+1) / 8
-						stages := d.at(period)
+						stages := d.allocationAt(period)
 						if got, want := stages != nil, admits(d, period); got != want {
 							t.Fatalf("%s, %+v, T̂ = %v: found %v, exists %v: %+v %+v", model, g, period, got, want, c, p)
 						}
@@ -204,7 +204,7 @@ func (x *choice) all() (u, cuts float64) {
 	return u, cuts
 }
 
-// up rounds y up to a whole number of steps of most/(values−1).
+// up rounds y up to an integer of steps of most/(values−1).
 func up(y, most float64, values int) float64 {
 	step := most / float64(values-1)
 	return math.Ceil(y/step-1e-9) * step
@@ -283,7 +283,7 @@ func (x *choice) exists(j, normal int, time, memory, v float64) bool {
 	return false
 }
 
-// leastPeriod compares the least T̂ of MadPipe-DP with all choices: there is one
+// leastPeriod compares the minimum T̂ of MadPipe-DP with all choices: there is one
 // at T̂ and none below, nor where it finds nothing. It returns the allocation.
 func leastPeriod(t *testing.T, c *chain.Chain, p platform.Platform, model string, g Grid, safe bool) []plan.Stage {
 	t.Helper()
@@ -324,7 +324,7 @@ func leastPeriod(t *testing.T, c *chain.Chain, p platform.Platform, model string
 	return stages
 }
 
-// At times that are no whole numbers, in both models and with both estimates.
+// At times that are no integers, in both models and with both estimates.
 func TestMadPipeLeastPeriod(t *testing.T) {
 	t.Parallel()
 	found, special, nothing := 0, 0, 0

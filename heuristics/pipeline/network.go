@@ -64,7 +64,7 @@ func (a *partialAllocation) network(n int, set processors, width int) network {
 		}
 	}
 	if n < in.N {
-		c.delay(a.across(n, a.minDelay[n+1]))
+		c.delay(a.delayAcross(n, a.minDelay[n+1]))
 	}
 	for l := n; l >= 1; l-- {
 		r := a.owner[l]

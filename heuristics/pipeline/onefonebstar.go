@@ -12,7 +12,7 @@ import (
 
 // OneFOneBStar returns the best pattern of 1F1B* over all contiguous
 // allocations: at a given period a program over the layers finds the allocation
-// with the fewest mini-batches in flight, exactly, and the least period is
+// with the fewest mini-batches in flight, exactly, and the shortest period is
 // bracketed to rounding. What it returns is optimal among 1-periodic patterns
 // of contiguous allocations that run each stage as a whole and in the memory of
 // [004] 7.1.1; others may be better. O(P·n²·log).
@@ -29,7 +29,7 @@ func OneFOneBStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, e
 }
 
 // PipeDreamStar returns PipeDream's partition, which knows no memory, with
-// 1F1B* of the smallest period that fits ([004] 7.3.3). O(P·n²).
+// 1F1B* of the shortest period that fits ([004] 7.3.3). O(P·n²).
 func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -135,7 +135,7 @@ func (in *instance) fits(items []view.Item, group []int, cancel int) bool {
 	return true
 }
 
-// smallest returns 1F1B* of the smallest period that fits, every
+// smallest returns 1F1B* of the shortest period that fits, every
 // (cancel+1)-th mini-batch cancelled, or nil: no period does.
 //
 // Groups only merge as T grows, so what fits at T fits at any larger period,

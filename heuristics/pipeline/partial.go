@@ -97,16 +97,16 @@ func (a *partialAllocation) bound(l, used int) argument {
 	}
 	v := a.minDelay[l+1]
 	if l < in.N && !a.negligible[l+1] && a.load[a.owner[l]]+in.UF[l+1]+in.UB[l+1] > a.limit() {
-		v = a.across(l, v) // the next layer is on another processor
+		v = a.delayAcross(l, v) // the next layer is on another processor
 	}
 	if math.IsInf(v, 1) {
 		return argument{kind: delayBehind}
 	}
 	for k := l; k >= 1; k-- {
 		if k < l && a.owner[k] != a.owner[k+1] {
-			v = a.across(k, v)
+			v = a.delayAcross(k, v)
 		}
-		v = a.around(k, v)
+		v = a.delayAround(k, v)
 		a.delay[k] = v
 	}
 	spare := float64(in.Procs-used) * in.Memory
@@ -160,7 +160,7 @@ func (a *partialAllocation) needsOfRun(i, j int) float64 {
 	return a.needs(list)
 }
 
-// needs returns a lower bound on the peak bytes of the layers of a processor, beside weights and buffers. O(k²) for k
+// needs returns a lower bound on the peak bytes of the layers of a processor, in addition to weights and buffers. O(k²) for k
 // layers.
 //
 // Stage model: NCA_ℓ ≥ ⌈D_ℓ/T⌉. Task model, for any k: the average over time; as many mini-batches are between F_ℓ

@@ -196,8 +196,8 @@ func (c *pesp) high(D []float64, o, p int) int {
 	return int(math.Floor((-D[p*c.n+o]-c.d[o])/c.period + slack))
 }
 
-// between is the minimum number of mini-batches that have run one operation, but not another, when o starts.
-func (c *pesp) between(D []float64, op, other, o int) int {
+// minBetween is the minimum number of mini-batches that have run one operation, but not another, when o starts.
+func (c *pesp) minBetween(D []float64, op, other, o int) int {
 	return c.low(D, op, o) - c.high(D, other, o)
 }
 
@@ -307,7 +307,7 @@ func (c *pesp) during(D []float64, t *pespTask) (bytes, here float64) {
 			continue
 		}
 		if y.waits > 0 {
-			waiting := c.between(D, y.op, y.op+1, t.op)
+			waiting := c.minBetween(D, y.op, y.op+1, t.op)
 			if y.op+1 == t.op {
 				waiting-- // it is the input
 			}
@@ -317,7 +317,7 @@ func (c *pesp) during(D []float64, t *pespTask) (bytes, here float64) {
 			continue
 		}
 		always := int(math.Ceil(c.flight(D, y)/c.period-slack)) - 1 // in flight at any time
-		stored := float64(max(0, c.between(D, y.forward, y.backward, t.op), always)) * y.hold
+		stored := float64(max(0, c.minBetween(D, y.forward, y.backward, t.op), always)) * y.hold
 		if y.op == t.op {
 			here = stored
 		}
@@ -334,7 +334,7 @@ func (c *pesp) flight(D []float64, y *pespTask) float64 {
 // inFlight is how many mini-batches of a layer are in flight at the peak, at least: behind F, and no fewer than on
 // average.
 func (c *pesp) inFlight(D []float64, y *pespTask) int {
-	return max(1, c.between(D, y.forward, y.backward, y.forward)+1, int(math.Ceil(c.flight(D, y)/c.period-slack)))
+	return max(1, c.minBetween(D, y.forward, y.backward, y.forward)+1, int(math.Ceil(c.flight(D, y)/c.period-slack)))
 }
 
 // atMost lets at most that many mini-batches be in flight when F runs: the one as many before it has ended.

@@ -17,7 +17,7 @@ import (
 // sweep is what PipeDream chooses from, written out: every number of mini-batches in flight
 // up to twice the processors, on both partitions.
 type sweep struct {
-	best, eager float64 // the least period, and that of simulations that settle; +Inf: none fits
+	best, eager float64 // the shortest period, and that of simulations that settle; +Inf: none fits
 	at          int     // mini-batches in flight of the best
 	unsettled   int     // simulations
 }

@@ -77,16 +77,16 @@ func (x *relaxation) limit() float64 { return x.period * (1 + view.Rounding) }
 
 func (x *relaxation) cut(l int) float64 { return x.cutF[l] + x.cutB[l] }
 
-// around returns a lower bound on D_ℓ if the delay from the end of F_ℓ to the start of B_ℓ is at least v.
-func (x *relaxation) around(l int, v float64) float64 {
+// delayAround returns a lower bound on D_ℓ if the delay from the end of F_ℓ to the start of B_ℓ is at least v.
+func (x *relaxation) delayAround(l int, v float64) float64 {
 	if x.negligible[l] || x.anyK {
 		return v + x.in.UF[l] + x.in.UB[l]
 	}
 	return view.Plus(v, x.in.UF[l]+x.in.UB[l], x.period)
 }
 
-// across returns the delay v with the two communications of the cut behind l around it.
-func (x *relaxation) across(l int, v float64) float64 {
+// delayAcross returns the delay v with the two communications of the cut behind l around it.
+func (x *relaxation) delayAcross(l int, v float64) float64 {
 	switch c := x.cut(l); {
 	case c <= 0:
 		return v
@@ -97,7 +97,7 @@ func (x *relaxation) across(l int, v float64) float64 {
 	}
 }
 
-// average returns the bytes that layer ℓ stores on average over time at least, beside weights and buffers: its input
+// average returns the bytes that layer ℓ stores on average over time at least, in addition to weights and buffers: its input
 // for D_ℓ of every period (Little's law) and, in the task model, what F_ℓ and B_ℓ read and write. Rounded down.
 func (x *relaxation) average(l int, delay float64) float64 {
 	in := x.in
@@ -135,7 +135,7 @@ func (x *relaxation) boundDelays() {
 		}
 		v, load, weight := behind[j], 0.0, 0.0
 		for i := j; i >= 1; i-- {
-			v = x.around(i, v)
+			v = x.delayAround(i, v)
 			run.delay[i] = v
 			if !x.negligible[i] {
 				load += in.UF[i] + in.UB[i]
@@ -149,7 +149,7 @@ func (x *relaxation) boundDelays() {
 				continue
 			}
 			if in.Fits(weight + x.buffer[i-1] + x.buffer[j] + run.needsOfRun(i, j)) {
-				behind[i-1] = min(behind[i-1], x.across(i-1, v))
+				behind[i-1] = min(behind[i-1], x.delayAcross(i-1, v))
 			}
 		}
 	}

@@ -24,7 +24,7 @@ const mostReplicating = 256
 // as soon as it may, but does not overlap its forward modulo r·T. So x, the time between
 // the two, grows with the time V that all behind it takes, and what is in flight on a
 // replica, ⌊x/(rT)⌋+1 mini-batches, grows with x: at a given T the program over the layers
-// and the processors that are left keeps the least V, and finds a pipeline if there is one
+// and the processors that are left keeps the minimum V, and finds a pipeline if there is one
 // that fits. T is bracketed, to rounding. Where memory does not bind it is PipeDream's
 // period or less, since a link between two replicas carries both ways a + δ, once in as
 // many mini-batches as both stages meet in, not 2a once in r.
@@ -32,7 +32,7 @@ const mostReplicating = 256
 // The period has as many mini-batches as the least common multiple of the numbers of
 // replicas, of at most [view.Instance.MostTurns]. Where that of the best ones is larger, each
 // of [multiples] has its turn, with its divisors only, if they do with less than the best so
-// far: what is returned has the least period of all pipelines of so many mini-batches, of
+// far: what is returned has the shortest period of all pipelines of that many mini-batches, of
 // [view.FewTurns] where there are more than 64 processors, that keep this rule. The rule costs a
 // pipeline a link behind more replicas than are after it, which really has the least common
 // multiple of both numbers of periods for a mini-batch; search counts it so.
@@ -46,7 +46,7 @@ func (in *instance) replicated() *view.Pattern {
 	return in.replicatedOf(most, most)
 }
 
-// replicatedOf is replicated with periods of at most so many mini-batches, and so many where
+// replicatedOf is replicated with periods of at most that many mini-batches, and so many where
 // multiples are tried.
 func (in *instance) replicatedOf(most, tried int) *view.Pattern {
 	x := newReplicator(in)
@@ -108,7 +108,7 @@ type replicator struct {
 	procs    int
 	multiple int         // of the numbers of replicas; 0: any
 	weight   []float64   // Σ W of layers 1..
-	delay    [][]float64 // [p][i]: least V behind layer i, whose later layers are on p processors
+	delay    [][]float64 // [p][i]: minimum V behind layer i, whose later layers are on p processors
 	next     [][]taken
 }
 
@@ -127,13 +127,13 @@ func newReplicator(in *instance) *replicator {
 	return x
 }
 
-// least returns the stages of the smallest period of at most high, nil: none fit. None is
+// least returns the stages of the shortest period of at most high, nil: none fit. None is
 // below low.
 func (x *replicator) least(low, high float64) (best []plan.Stage, period float64) {
-	best = x.at(high)
+	best = x.stagesAt(high)
 	for best != nil && high-low > 1e-9*high && !x.in.stopped() {
 		middle := low + (high-low)/2
-		stages := x.at(middle)
+		stages := x.stagesAt(middle)
 		if stages == nil {
 			low = middle
 			continue
@@ -161,9 +161,9 @@ func (x *replicator) load(stages []plan.Stage) (load float64) {
 	return load
 }
 
-// between returns the least time from v on between a forward and a backward that do not
+// firstGap returns the minimum time from v on between a forward and a backward that do not
 // overlap modulo a period; they fit in one.
-func between(v, f, b, period float64) float64 {
+func firstGap(v, f, b, period float64) float64 {
 	turns := math.Floor(v/period + view.Rounding)
 	if max(0, v-turns*period)+f+b <= period*(1+view.Rounding) {
 		return v
@@ -171,8 +171,8 @@ func between(v, f, b, period float64) float64 {
 	return (turns + 1) * period
 }
 
-// at returns stages that fit at a period, nil: there are none, or no time.
-func (x *replicator) at(period float64) []plan.Stage {
+// stagesAt returns stages that fit at a period, nil: there are none, or no time.
+func (x *replicator) stagesAt(period float64) []plan.Stage {
 	in := x.in
 	for p := range x.delay {
 		for i := range x.delay[p] {
@@ -198,7 +198,7 @@ func (x *replicator) at(period float64) []plan.Stage {
 	return nil
 }
 
-// stagesFrom tries the stages behind layer i with so many copies.
+// stagesFrom tries the stages behind layer i with that many copies.
 func (x *replicator) stagesFrom(i, copies int, period float64) {
 	in := x.in
 	turn := float64(copies) * period
@@ -223,13 +223,13 @@ func (x *replicator) stagesFrom(i, copies int, period float64) {
 			if math.IsInf(v, 1) {
 				continue
 			}
-			gap := between(v, f, b+reduce, turn)
+			gap := firstGap(v, f, b+reduce, turn)
 			if !x.fits(i+1, j, gap, turn) {
 				continue
 			}
 			after := f + gap + b
 			if i > 0 {
-				after = cutF + between(after, cutF, cutB, turn) + cutB
+				after = cutF + firstGap(after, cutF, cutB, turn) + cutB
 			}
 			if after < x.delay[p][i] {
 				x.delay[p][i], x.next[p][i] = after, taken{j, copies}
@@ -266,7 +266,7 @@ func (x *replicator) gaps(items []view.Item, period float64) []float64 {
 			copies = max(1, y.Copies)
 		}
 		turn := float64(copies) * period
-		gaps[i] = between(v, y.F, y.B+y.Reduce, turn)
+		gaps[i] = firstGap(v, y.F, y.B+y.Reduce, turn)
 		v = y.F + gaps[i] + y.B
 		if y.Time()+y.Reduce > turn*(1+view.Rounding) || !y.Cut && !x.fits(y.From, y.To, gaps[i], turn) {
 			return nil

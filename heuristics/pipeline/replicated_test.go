@@ -111,7 +111,7 @@ func TestReplicated(t *testing.T) {
 	}
 }
 
-// leastReplicated is the least period of all contiguous stages with all numbers of replicas
+// leastReplicated is the shortest period of all contiguous stages with all numbers of replicas
 // of at most such a common multiple, by the schedule of replicated; +Inf: none fits.
 func leastReplicated(in *instance, most int) float64 {
 	want := math.Inf(1)
@@ -230,7 +230,7 @@ func TestReplicatedOnMany(t *testing.T) {
 	}
 }
 
-// replicatedStages calls do for all contiguous stages on so many processors.
+// replicatedStages calls do for all contiguous stages on that many processors.
 func replicatedStages(n, procs int, do func([]plan.Stage)) {
 	var place func(from, left int, stages []plan.Stage)
 	place = func(from, left int, stages []plan.Stage) {

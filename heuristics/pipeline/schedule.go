@@ -12,7 +12,7 @@ import (
 
 // Schedule is a method of our own, in place of the ILP of [004] 7.2: it returns a
 // 1-periodic pattern of an allocation, contiguous or not, the best that a list
-// scheduler finds for the stages as wholes, and for up to 16 layers also for the
+// scheduler finds for the stages without interruption, and for up to 16 layers also for the
 // layers one by one; it may miss patterns that there are. Up to 14 periods, each
 // tried up to eight times: see scheduler.
 func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
@@ -49,7 +49,7 @@ func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 }
 
 // search halves the range of periods between the largest load of a resource and
-// the least period known. The scheduler is not monotone, so this finds a good
+// the shortest period known. The scheduler is not monotone, so this finds a good
 // period, not the best.
 func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	c := newScheduler(in, stages)
@@ -57,7 +57,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	if low >= below*(1-view.Rounding) {
 		return nil
 	}
-	best := c.at(low)
+	best := c.patternAt(low)
 	if best != nil {
 		return best
 	}
@@ -69,7 +69,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 		high = below * (1 - 1e-4) // not worth a search if there is nothing here
 	}
 	if high < below {
-		if best = c.at(high); best == nil {
+		if best = c.patternAt(high); best == nil {
 			return nil
 		}
 		below = best.Rate()
@@ -80,7 +80,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 		if high-low <= 1e-4*high {
 			break
 		}
-		if s := c.at(test); s != nil {
+		if s := c.patternAt(test); s != nil {
 			best, high = s, min(test, s.Rate())
 		} else {
 			low = test
@@ -100,7 +100,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 // every period not below the loads.
 //
 // All mini-batches run alike, each a period after the one before: the circle of a replica,
-// or of a link to one, is of as many periods as mini-batches take turns there.
+// or of a link to one, is of as many periods as mini-batches alternate there.
 type scheduler struct {
 	in     *instance
 	stages []plan.Stage
@@ -177,9 +177,9 @@ func (c *scheduler) loads() []float64 {
 	return loads
 }
 
-// at returns a pattern that fits, of the least period with the order that was
+// patternAt returns a pattern that fits, of the shortest period with the order that was
 // found at the given one, or nil.
-func (c *scheduler) at(period float64) *view.Pattern {
+func (c *scheduler) patternAt(period float64) *view.Pattern {
 	for _, room := range c.room {
 		if room < 0 {
 			return nil
@@ -309,10 +309,10 @@ func (c *scheduler) each(from, skips int, try func(place float64, skips int) boo
 	c.places = c.places[:from]
 }
 
-// circle is the time in which a resource serves one of each mini-batch that takes turns there.
+// circle is the time in which a resource serves one of each mini-batch that alternate there.
 func (c *scheduler) circle(r int) float64 { return c.turns[r] * c.period }
 
-// free reports whether an operation may start at t beside those of resource r.
+// free reports whether an operation may start at t with those of resource r.
 func (c *scheduler) free(r int, t, length float64) bool {
 	circle := c.circle(r)
 	eps := c.period * view.Rounding

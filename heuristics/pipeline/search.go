@@ -125,7 +125,7 @@ func (in *instance) severalAPeriod(s *view.Pattern) *view.Pattern {
 	return s
 }
 
-// squeezed returns the pattern of the allocation that needs least, one
+// squeezed returns the pattern of the allocation that needs the minimum, one
 // mini-batch after the other, or nil if that does not fit.
 func (in *instance) squeezed() *view.Pattern {
 	least := in.Least()

@@ -27,7 +27,7 @@ func Replicated(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	for i := range weight {
 		_, weight[i] = t.Kept(0, i)
 	}
-	best, next := make([][]float64, procs+1), make([][]int, procs+1) // everything but an ideal on so many processors
+	best, next := make([][]float64, procs+1), make([][]int, procs+1) // everything but an ideal on that many processors
 	copies := make([][]int, procs+1)
 	for r := range best {
 		best[r], next[r], copies[r] = make([]float64, n), make([]int, n), make([]int, n)

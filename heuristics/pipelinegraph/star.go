@@ -28,14 +28,14 @@ func Star(t *ideals.Lattice, p platform.Platform, o pipeline.Options, longest fl
 		high = max(high, 2*t.Cut[i]/p.Bandwidth)
 	}
 	high = min(high+t.Work[all], longest)
-	best := s.at(high)
+	best := s.idealsAt(high)
 	if best == nil {
 		return nil
 	}
 	low := t.Work[all] / float64(p.Processors)
 	for high-low > starGrain*high && !s.stop.Given() {
 		middle := low + (high-low)/2
-		if found := s.at(middle); found != nil {
+		if found := s.idealsAt(middle); found != nil {
 			best, high = found, middle
 		} else {
 			low = middle
@@ -52,8 +52,8 @@ type star struct {
 	stop plan.Stop
 }
 
-// at returns the ideals of stages that fit at a period, nil if there are none.
-func (s *star) at(period float64) []int {
+// idealsAt returns the ideals of stages that fit at a period, nil if there are none.
+func (s *star) idealsAt(period float64) []int {
 	t := s.t
 	n := t.Len()
 	all := n - 1
@@ -107,7 +107,7 @@ func (s *star) at(period float64) []int {
 	return nil
 }
 
-// fits reports whether the stage between two ideals fits with so many mini-batches in
+// fits reports whether the stage between two ideals fits with that many mini-batches in
 // flight.
 func (s *star) fits(i, j, flight int) bool {
 	t := s.t

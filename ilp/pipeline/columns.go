@@ -7,7 +7,7 @@ import (
 )
 
 // pipelineILP is the ILP of [004] chapter 6: an allocation of layers to
-// processors and a 1-periodic pattern of least period T that fits by the task
+// processors and a 1-periodic pattern of minimum period T that fits by the task
 // model of memory.
 //
 // Names are those of the thesis, except that tasks are counted from 0. Its
@@ -77,8 +77,8 @@ func newPairs(m *milp.Model, name string, n int) pairs {
 	return p
 }
 
-// at returns the column of the pair {t, u}, t ≠ u.
-func (p pairs) at(t, u int) milp.Var {
+// pair returns the column of the pair {t, u}, t ≠ u.
+func (p pairs) pair(t, u int) milp.Var {
 	if p.fold != nil {
 		t, u = p.fold(t), p.fold(u)
 		if t == u {
@@ -158,7 +158,7 @@ func (f *pipelineILP) same(c float64, t, u int) {
 	if t == u || f.folded() && f.stage(t) == f.stage(u) {
 		f.e.AddConst(c)
 	} else {
-		f.e.Add(c, f.z.at(t, u))
+		f.e.Add(c, f.z.pair(t, u))
 	}
 }
 

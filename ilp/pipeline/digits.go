@@ -37,11 +37,11 @@ func (in *pipelineInstance) memoryRow(i int) string {
 // A carry is a column u that a higher digit leaves to the next.
 type carry struct {
 	u    milp.Var
-	row  []milp.Term // of the digit, whole numbers
+	row  []milp.Term // of the digit, integers
 	left float64     // of the limit
 }
 
-// withinMemory adds e ≤ limit to a group, of columns that are whole numbers from
+// withinMemory adds e ≤ limit to a group, of columns that are integers from
 // 0 on, with sizes as coefficients.
 //
 // Let G = 2^digit, and of two digits c = h·G + l of each coefficient c and

@@ -11,7 +11,7 @@ import (
 	"workbench/model/testfile"
 )
 
-// Digits say what the row of memory says, to the unit: of whole numbers that keep it the carries are a
+// Digits say what the row of memory says, to the unit: of integers that keep it the carries are a
 // solution, of others no carries are. Sizes are near multiples of the base, some negative, and the limit is a sum of them
 // or a unit beside one.
 func TestDigitsAreExact(t *testing.T) {

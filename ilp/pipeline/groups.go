@@ -12,7 +12,7 @@ func (f *pipelineILP) equivalence() {
 	for t := range f.hosts {
 		for u := t + 1; u < f.hosts; u++ {
 			for x := u + 1; x < f.hosts; x++ {
-				tu, tx, ux := f.z.at(t, u), f.z.at(t, x), f.z.at(u, x)
+				tu, tx, ux := f.z.pair(t, u), f.z.pair(t, x), f.z.pair(u, x)
 				g.AtLeast(f.e.Reset().Add(1, ux).Add(-1, tu).Add(-1, tx), -1)
 				g.AtLeast(f.e.Reset().Add(1, tx).Add(-1, tu).Add(-1, ux), -1)
 				g.AtLeast(f.e.Reset().Add(1, tu).Add(-1, tx).Add(-1, ux), -1)
@@ -27,7 +27,7 @@ func (f *pipelineILP) processors() {
 	for t := range f.hosts {
 		f.e.Reset().Add(1, f.f.At(t))
 		for u := range t {
-			f.e.Add(1, f.z.at(u, t))
+			f.e.Add(1, f.z.pair(u, t))
 		}
 		g.AtLeast(&f.e, 1)
 	}
@@ -42,7 +42,7 @@ func (f *pipelineILP) processors() {
 func (f *pipelineILP) colocated() {
 	g := f.m.Group("F and B together", "[004] (6.4)")
 	for s := range f.n {
-		g.Equal(f.e.Reset().Add(1, f.z.at(s, 2*f.n-1-s)), 1)
+		g.Equal(f.e.Reset().Add(1, f.z.pair(s, 2*f.n-1-s)), 1)
 	}
 }
 
@@ -56,7 +56,7 @@ func (f *pipelineILP) order() {
 			if t == u {
 				continue
 			}
-			w, z := f.w.At(t, u), f.z.at(t, u)
+			w, z := f.w.At(t, u), f.z.pair(t, u)
 			before.AtLeast(f.e.Reset().Add(1, f.tau.At(t)).Add(-1, f.tau.At(u)).Add(-f.k, z).Add(f.k, w), f.d[u]-f.k)
 			after.AtLeast(f.e.Reset().Add(1, f.tau.At(u)).Add(-1, f.tau.At(t)).Add(-f.k, z).Add(-f.k, w), f.d[t]-2*f.k)
 			here.AtMost(f.e.Reset().Add(1, w).Add(-1, z), 0)
@@ -81,17 +81,17 @@ func (f *pipelineILP) links() {
 			if t == u {
 				continue
 			}
-			zt := f.zt.at(t, u)
-			f.e.Reset().Add(1, zt).Add(1, f.z.at(t, t+1))
+			zt := f.zt.pair(t, u)
+			f.e.Reset().Add(1, zt).Add(1, f.z.pair(t, t+1))
 			f.same(-1, t, u)
 			f.same(-1, t+1, u+1)
 			along.AtLeast(&f.e, -1)
-			f.e.Reset().Add(1, zt).Add(1, f.z.at(t, t+1))
+			f.e.Reset().Add(1, zt).Add(1, f.z.pair(t, t+1))
 			f.same(-1, t, u+1)
 			f.same(-1, t+1, u)
 			against.AtLeast(&f.e, -1)
-			sent.AtMost(f.e.Reset().Add(1, zt).Add(1, f.z.at(t, t+1)), 1)
-			other.AtMost(f.e.Reset().Add(1, zt).Add(1, f.z.at(u, u+1)), 1)
+			sent.AtMost(f.e.Reset().Add(1, zt).Add(1, f.z.pair(t, t+1)), 1)
+			other.AtMost(f.e.Reset().Add(1, zt).Add(1, f.z.pair(u, u+1)), 1)
 			f.e.Reset().Add(1, zt)
 			f.same(-1, t, u)
 			f.same(-1, t+1, u)
@@ -116,7 +116,7 @@ func (f *pipelineILP) linkOrder() {
 			if t == u {
 				continue
 			}
-			w, z := f.wt.At(t, u), f.zt.at(t, u)
+			w, z := f.wt.At(t, u), f.zt.pair(t, u)
 			before.AtLeast(f.e.Reset().Add(1, f.comT.At(t)).Add(-1, f.comT.At(u)).Add(-f.k, z).Add(f.k, w), f.comm[u]-f.k)
 			after.AtLeast(f.e.Reset().Add(1, f.comT.At(u)).Add(-1, f.comT.At(t)).Add(-f.k, z).Add(-f.k, w), f.comm[t]-2*f.k)
 			here.AtMost(f.e.Reset().Add(1, w).Add(-1, z), 0)
@@ -147,7 +147,7 @@ func (f *pipelineILP) spans() {
 	for t := range f.d {
 		for u := range f.d {
 			if t != u {
-				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.tau.At(t)).Add(1, f.tau.At(u)).Add(-f.k, f.z.at(t, u)), f.d[t]-f.k)
+				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.tau.At(t)).Add(1, f.tau.At(u)).Add(-f.k, f.z.pair(t, u)), f.d[t]-f.k)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (f *pipelineILP) spans() {
 	for t := range 2*f.n - 1 {
 		for u := range 2*f.n - 1 {
 			if t != u {
-				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.comT.At(t)).Add(1, f.comT.At(u)).Add(-f.k, f.zt.at(t, u)), f.comm[t]-f.k)
+				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.comT.At(t)).Add(1, f.comT.At(u)).Add(-f.k, f.zt.pair(t, u)), f.comm[t]-f.k)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ type pipelineInstance struct {
 	weight []float64 // of stage s: C·W
 
 	horizon float64 // Σd + Σd~, rounded up: a period that is always enough
-	grid    float64 // times are whole numbers of this, so that sums of them are exact
+	grid    float64 // times are integers of this, so that sums of them are exact
 }
 
 // scale is what a good period and the memory are about, in units of a model.
@@ -120,10 +120,10 @@ func (in *pipelineInstance) read() {
 	}
 	for t := range 2*in.n - 1 {
 		if t != in.n-1 && in.platform.Processors > 1 {
-			in.comm[t] = in.down(milp.Down.Quo(in.out[t]*in.size, in.platform.Bandwidth) / in.time)
+			in.comm[t] = in.roundDown(milp.Down.Quo(in.out[t]*in.size, in.platform.Bandwidth) / in.time)
 		}
 	}
-	in.horizon = in.up(x.Latest() / in.time * (1 + view.Rounding))
+	in.horizon = in.roundUp(x.Latest() / in.time * (1 + view.Rounding))
 }
 
 const (
@@ -135,9 +135,9 @@ const (
 	finest = 48
 )
 
-// down and up round a time to the grid.
-func (in *pipelineInstance) down(x float64) float64 { return math.Floor(x/in.grid) * in.grid }
-func (in *pipelineInstance) up(x float64) float64   { return math.Ceil(x/in.grid) * in.grid }
+// roundDown and roundUp round a time to the grid.
+func (in *pipelineInstance) roundDown(x float64) float64 { return math.Floor(x/in.grid) * in.grid }
+func (in *pipelineInstance) roundUp(x float64) float64   { return math.Ceil(x/in.grid) * in.grid }
 
 // readStage reads stage s. Its layers run one after another, so that while
 // F_ℓ of them runs the inputs of the stage's layers up to ℓ are there, and
@@ -150,8 +150,8 @@ func (in *pipelineInstance) readStage(s int) {
 		stored += x.Kept[l]
 		forward = max(forward, stored+x.OwnF[l])
 		backward = max(backward, stored+x.OwnB[l])
-		in.d[f] += in.down(x.UF[l] / in.time)
-		in.d[b] += in.down(x.UB[l] / in.time)
+		in.d[f] += in.roundDown(x.UF[l] / in.time)
+		in.d[b] += in.roundDown(x.UB[l] / in.time)
 	}
 	in.weight[s] = (x.Weights[to] - x.Weights[from-1]) / in.size
 	in.stored[s] = stored / in.size

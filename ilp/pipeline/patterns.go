@@ -30,7 +30,7 @@ func Patterns(c *chain.Chain, p platform.Platform) (*formulation.Program, error)
 	return f.program(patternsName), nil
 }
 
-// StageILP builds the ILP of [004] 7.2: the least period of a 1-periodic
+// StageILP builds the ILP of [004] 7.2: the shortest period of a 1-periodic
 // pattern of an allocation, which need not be contiguous. The layers of a stage
 // are computed without interruption; to let them be interrupted, give each
 // layer as a stage. model is a memory model, task if empty.
@@ -55,7 +55,7 @@ func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, m
 			return nil, fmt.Errorf("%w: stage %d is on processor %d; there are processors 0 to %d", formulation.ErrInstance, i+1, s.Processor, p.Processors-1)
 		}
 	}
-	limit := min(in.up(longest/in.time), in.horizon)
+	limit := min(in.roundUp(longest/in.time), in.horizon)
 	f := newColumns("pipeline-stages", in, limit, in.late(limit), 2*in.n)
 	f.corrected()
 	f.fixAllocation()
@@ -99,13 +99,13 @@ func (f *pipelineILP) corrected() {
 }
 
 // instants forbids what (6.5) and (6.6) allow to tasks that take no time: that
-// neither of two is before the other, and that each of three at one instant is
+// neither of two is before the other, and that each of three at the same time is
 // before the next, around.
 func (f *pipelineILP) instants() {
 	g := f.m.Group("order at an instant", "ours")
 	for t := range f.d {
 		for u := range t {
-			g.Equal(f.e.Reset().Add(1, f.w.At(t, u)).Add(1, f.w.At(u, t)).Add(-1, f.z.at(t, u)), 0)
+			g.Equal(f.e.Reset().Add(1, f.w.At(t, u)).Add(1, f.w.At(u, t)).Add(-1, f.z.pair(t, u)), 0)
 		}
 		for u := range f.d {
 			for x := range f.d {
@@ -118,7 +118,7 @@ func (f *pipelineILP) instants() {
 }
 
 // turns makes a mini-batch that passes t before u do so a period later where u
-// comes first: (6.23)–(6.30) leave it open for tasks at one instant.
+// comes first: (6.23)–(6.30) leave it open for tasks at the same time.
 func (f *pipelineILP) turns() {
 	g := f.m.Group("later than before", "ours")
 	for t := range f.d {
@@ -147,7 +147,7 @@ func (f *pipelineILP) fixAllocation() {
 			if f.stages[f.stage(u)].Processor == p {
 				together = 1
 			}
-			f.m.Fix(f.z.at(u, t), together)
+			f.m.Fix(f.z.pair(u, t), together)
 		}
 	}
 	f.m.SetBounds(f.period, f.leastPeriod(), f.longest)

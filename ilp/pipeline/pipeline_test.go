@@ -23,7 +23,7 @@ import (
 	"workbench/solvers/lpsolve"
 )
 
-// randomPipeline returns a chain of small whole numbers and a platform with
+// randomPipeline returns a chain of small integers and a platform with
 // some memory between too little and plenty.
 func randomPipeline(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(3)), Gradient: float64(r.IntN(3))}}
@@ -78,7 +78,7 @@ func leastPeriod(t *testing.T, b solvers.Backend, m *milp.Model, unit float64) f
 	return r.Obj * unit
 }
 
-// The ILP has the least period of all allocations and patterns.
+// The ILP has the shortest period of all allocations and patterns.
 func TestPipelineILPEqualsExhaustive(t *testing.T) {
 	t.Parallel()
 	b := highs.New()
@@ -137,7 +137,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 }
 
 // For a given allocation, contiguous or not, in both models, with every layer
-// as a stage: the least period of all patterns. With runs of layers computed
+// as a stage: the shortest period of all patterns. With runs of layers computed
 // without interruption it may be larger, and the plan is one all the same.
 func TestStageILPEqualsExhaustive(t *testing.T) {
 	t.Parallel()

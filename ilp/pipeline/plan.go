@@ -81,7 +81,7 @@ func (q *pipelinePattern) computing(t int) float64 {
 	return sum
 }
 
-// retime returns the least period of the decisions and starts in seconds: of
+// retime returns the shortest period of the decisions and starts in seconds: of
 // task t at t, of the communication behind it at 2n+t. Then it lowers the
 // shifts to what these times need.
 func (q *pipelinePattern) retime() (float64, []float64, error) {
@@ -141,7 +141,7 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 		}
 		turns := need(t, t+1)
 		if o := q.order[q.ownerOf(t)]; slices.Index(o, t+1) < slices.Index(o, t) {
-			turns = max(turns, 1) // at one instant perhaps, but before it
+			turns = max(turns, 1) // at the same time perhaps, but before it
 		}
 		q.fromComm[t] = min(q.fromComm[t], turns)
 	}
@@ -177,7 +177,7 @@ func (f patternIO) pattern(x []float64) *pipelinePattern {
 	for s := range n {
 		q.owner[s] = next
 		for r := range s {
-			if on(f.z.at(r, s)) {
+			if on(f.z.pair(r, s)) {
 				q.owner[s] = q.owner[r]
 				break
 			}
@@ -275,7 +275,7 @@ func (f patternIO) start(p *plan.Plan) ([]float64, error) {
 			seen[q.ownerOf(t)] = true
 		}
 		for u := range t {
-			yes(f.z.at(u, t), q.ownerOf(u) == q.ownerOf(t))
+			yes(f.z.pair(u, t), q.ownerOf(u) == q.ownerOf(t))
 		}
 	}
 	before := func(at func(t, u int) milp.Var, lists [][]int) {
@@ -292,7 +292,7 @@ func (f patternIO) start(p *plan.Plan) ([]float64, error) {
 	for _, o := range q.sends {
 		for i, t := range o {
 			for _, u := range o[i+1:] {
-				set(f.zt.at(t, u), 1)
+				set(f.zt.pair(t, u), 1)
 			}
 		}
 	}
@@ -423,7 +423,7 @@ func (f patternIO) readOwners(q *pipelinePattern, p *plan.Plan) error {
 }
 
 // readOrders reads the orders on processors and links off starts; place is where
-// a task stands in the plan, which counts at one instant.
+// a task stands in the plan, which counts at the same time.
 func (f patternIO) readOrders(q *pipelinePattern, period float64, tau, comm []float64, place []int) {
 	q.order = make([][]int, f.platform.Processors)
 	for t := range 2 * f.n {

@@ -16,7 +16,7 @@ import (
 //   - a communication takes d~ where nothing is sent, too, in (6.18) and (6.25),
 //     (6.26), (6.29), (6.30) (findings 9);
 //   - K is Σd + Σd~, which (6.24) may exceed by a communication;
-//   - tasks that take no time may be in no order at one instant.
+//   - tasks that take no time may be in no order at the same time.
 func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newWholePipeline(c, p, plan.TaskModel)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *pipelineILP) sameAsPrinted() {
 	for t := range f.hosts {
 		for u := t + 1; u < f.hosts; u++ {
 			for x := u + 1; x < f.hosts; x++ {
-				g.AtLeast(f.e.Reset().Add(1, f.z.at(u, x)).Add(-1, f.z.at(t, u)).Add(-1, f.z.at(t, x)), -1)
+				g.AtLeast(f.e.Reset().Add(1, f.z.pair(u, x)).Add(-1, f.z.pair(t, u)).Add(-1, f.z.pair(t, x)), -1)
 			}
 		}
 	}

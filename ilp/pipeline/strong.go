@@ -103,7 +103,7 @@ func (f *strongILP) linkLoads() {
 		f.e.Reset().Add(1, f.period)
 		for t := range 2*f.n - 1 {
 			if t != f.n-1 {
-				f.e.Add(-f.comm[t], f.zt.at(l, t))
+				f.e.Add(-f.comm[t], f.zt.pair(l, t))
 			}
 		}
 		g.AtLeast(&f.e, 0)
@@ -122,7 +122,7 @@ func (f *strongILP) pigeonholes() {
 		f.e.Reset()
 		for i, s := range stages {
 			for _, r := range stages[:i] {
-				f.e.Add(1, f.z.at(r, s))
+				f.e.Add(1, f.z.pair(r, s))
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (f *strongILP) pigeonholes() {
 		for r := range n {
 			for u := range 2*n - 1 {
 				if u != n-1 {
-					g.AtLeast(f.e.Reset().Add(1, f.b.At(r, u)).Add(-1, f.zt.at(u, u)), 0)
+					g.AtLeast(f.e.Reset().Add(1, f.b.At(r, u)).Add(-1, f.zt.pair(u, u)), 0)
 				}
 			}
 		}

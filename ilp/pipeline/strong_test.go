@@ -21,7 +21,7 @@ import (
 	"workbench/solvers/lpsolve"
 )
 
-// The strengthened ILP has the least period, in both memory models, with its
+// The strengthened ILP has the shortest period, in both memory models, with its
 // own constants and with K, and its solutions are plans. What exhaustive search
 // finds is a solution: no row cuts it off.
 func TestPipelineStrongEqualsExhaustive(t *testing.T) {

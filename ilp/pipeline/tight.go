@@ -21,7 +21,7 @@ func (f *pipelineILP) foldPairs() {
 		f.z.equal[s] = one
 		f.zt.equal = append(f.zt.equal, sent.At(s))
 		if s < n-1 {
-			f.m.Fix(f.zt.at(s, n-1), 0)
+			f.m.Fix(f.zt.pair(s, n-1), 0)
 		}
 	}
 	f.m.Fix(sent.At(n-1), 0)
@@ -41,7 +41,7 @@ func (f *strongILP) build() {
 	f.tightOrder()
 	g := f.m.Group("sent or together", "[004] (6.10)")
 	for l := range f.n - 1 {
-		g.Equal(f.e.Reset().Add(1, f.zt.at(l, 2*f.n-2-l)).Add(1, f.z.at(l, l+1)), 1)
+		g.Equal(f.e.Reset().Add(1, f.zt.pair(l, 2*f.n-2-l)).Add(1, f.z.pair(l, l+1)), 1)
 	}
 	f.links()
 	f.tightLinkOrder()
@@ -88,7 +88,7 @@ func (f *strongILP) tightLinkOrder() {
 			if t == u {
 				continue
 			}
-			z := f.zt.at(t, u)
+			z := f.zt.pair(t, u)
 			on, apart := f.longest, f.comm[t]+f.comm[u]
 			g.AtLeast(f.e.Reset().Add(1, f.comT.At(t)).Add(-1, f.comT.At(u)).Add(-on, f.wt.At(u, t)).Add(-apart, z), f.comm[u]-on-apart)
 			if t < u {
@@ -118,7 +118,7 @@ func (f *strongILP) tightPeriod() {
 		for u := range 2*f.n - 1 {
 			if t != u {
 				k := f.comm[t] + f.comm[u]
-				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.comT.At(t)).Add(1, f.comT.At(u)).Add(-k, f.zt.at(t, u)), f.comm[t]-k)
+				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.comT.At(t)).Add(1, f.comT.At(u)).Add(-k, f.zt.pair(t, u)), f.comm[t]-k)
 			}
 		}
 	}
