@@ -9,7 +9,8 @@
 // or a few bytes beside, a unit of time from 10⁻¹² to 10⁶ seconds. Each is
 // written to a file and read again, as are the plans, which the verifier has to
 // accept as it did before. Methods that solve a MILP run on every backend that
-// is there. What is held against what is said at [judge].
+// is there. What is held against what is said at [judge]. With every instance goes a
+// random small program for every backend, see [mips].
 //
 // A contradiction is made smaller as long as it stays one, written to a file,
 // and printed with the command that shows it; the program goes on and ends with
@@ -36,18 +37,21 @@ import (
 func main() {
 	length := flag.Duration("for", time.Minute, "how long; 0: one instance of every problem")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano())%1e9, "of the first instance")
-	only := flag.String("problem", "", "this problem alone")
+	only := flag.String("problem", "", "this problem alone; milp: random programs on every backend")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	s := &soak{backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[solve.Status]int{}}
 	fmt.Printf("soak: seed %d, for %v\n", *seed, *length)
-	trials := 0
+	trials, programs := 0, newMIPs()
 	for start := time.Now(); ctx.Err() == nil && (trials == 0 || time.Since(start) < *length); trials++ {
 		for _, p := range catalog.Problems() {
 			if *only == "" || p.Name == *only {
 				s.try(ctx, p, *seed+uint64(trials))
 			}
+		}
+		if *only == "" || *only == "milp" {
+			programs.try(ctx, *seed+uint64(trials))
 		}
 	}
 	fmt.Printf("soak: %d trials; exhaustive search answered, and the methods said:\n", trials)
@@ -56,8 +60,10 @@ func main() {
 			fmt.Printf("  %-20s %6d  %v\n", p.Name, s.answers[p.Name], says)
 		}
 	}
-	fmt.Printf("soak: %d contradictions\n", len(s.seen))
-	if len(s.seen) > 0 {
+	programs.report()
+	contradictions := len(s.seen) + len(programs.contradictions)
+	fmt.Printf("soak: %d contradictions\n", contradictions)
+	if contradictions > 0 {
 		os.Exit(1)
 	}
 }

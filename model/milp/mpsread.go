@@ -95,6 +95,12 @@ func (p *mpsReader) line(s string) error {
 	} else {
 		fields = strings.Fields(s)
 	}
+	for k, f := range fields {
+		if k > 0 && f[0] == '$' { // the rest is a comment
+			fields = fields[:k]
+			break
+		}
+	}
 	if len(fields) == 0 {
 		return nil
 	}
@@ -225,6 +231,9 @@ func (p *mpsReader) column(fields []string) error {
 			return fmt.Errorf("marker %s, want 'INTORG' or 'INTEND'", fields[2])
 		}
 		return nil
+	}
+	if n := len(p.d.ColNames); n > 0 && (len(fields) == 2 || len(fields) == 4) && isNumber(fields[1]) {
+		fields = append([]string{p.d.ColNames[n-1]}, fields...) // more of the column before
 	}
 	if len(fields) != 3 && len(fields) != 5 {
 		return fmt.Errorf("%d fields, want a column and one or two pairs of row and value", len(fields))
