@@ -28,6 +28,8 @@ var unreached = map[string]string{
 	// For loops in a researcher's file (docs/researchers.md); examples run them.
 	"workbench/solvers.NewSession": "", "workbench/solvers.Session.Close": "", "workbench/solvers.Session.Solve": "",
 	"workbench/solvers.Session.anew": "", "workbench/solvers.Session.load": "", "workbench/solvers.Session.change": "",
+	"workbench/model/milp.Dot": "", "workbench/model/milp.Group.Equals": "", "workbench/model/milp.Group.Product": "",
+	"workbench/model/milp.Group.Piecewise": "", "workbench/model/milp.Conditional.Between": "", "workbench/model/milp.Conditional.Equal": "",
 	"workbench/solvers.Session.addCols": "", "workbench/solvers.Session.addRows": "",
 
 	// The libraries in this process; programs run them in one of their own.

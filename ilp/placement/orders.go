@@ -61,17 +61,17 @@ func newOrders(name string, l *lifetimes.Lifetimes, p platform.Platform) (*order
 	o.y = milp.Vars(o.m, "y", in.pairs, milp.Binary, 0, 1)
 	top := o.m.Group("height", "Sekiyama et al. 2018")
 	for i := range in.Buffers {
-		top.AtMost(new(milp.Expr).Add(1, o.x.At(i)).Add(-1, o.h), -in.units(in.Buffers[i].Size))
+		top.LessEqual(milp.Sum(o.x.At(i)).AddConst(in.units(in.Buffers[i].Size)), milp.Sum(o.h))
 		o.m.SetBounds(o.x.At(i), 0, in.units(in.most-in.Buffers[i].Size))
 	}
 	apart := o.m.Group("apart", "Sekiyama et al. 2018")
 	for _, q := range in.pairs {
 		y, _ := o.y.At(q)
 		a, b := &in.Buffers[q.i], &in.Buffers[q.j]
-		apart.When(milp.Is(y)).AtMost(new(milp.Expr).Add(1, o.x.At(q.i)).Add(-1, o.x.At(q.j)), -in.units(a.Room))
-		apart.When(milp.IsNot(y)).AtMost(new(milp.Expr).Add(1, o.x.At(q.j)).Add(-1, o.x.At(q.i)), -in.units(b.Room))
+		apart.When(milp.Is(y)).LessEqual(milp.Sum(o.x.At(q.i)).AddConst(in.units(a.Room)), milp.Sum(o.x.At(q.j)))
+		apart.When(milp.IsNot(y)).LessEqual(milp.Sum(o.x.At(q.j)).AddConst(in.units(b.Room)), milp.Sum(o.x.At(q.i)))
 	}
-	o.m.Minimize(new(milp.Expr).Add(1, o.h))
+	o.m.Minimize(milp.Sum(o.h))
 	return o, nil
 }
 
@@ -81,7 +81,7 @@ func (o *orders) program() (*formulation.Program, error) {
 		Model: o.m, Promise: formulation.Equal, Formulation: o.m.Name(), Unit: 1 / o.scale,
 		Start: o.start,
 		Plan: func(x []float64) (*plan.Plan, error) {
-			return o.plan(o.m.Name(), func(i int) float64 { return x[o.x.At(i).Index()] }), nil
+			return o.plan(o.m.Name(), func(i int) float64 { return o.x.At(i).Value(x) }), nil
 		},
 	}, o.m.Err()
 }

@@ -101,7 +101,7 @@ func (s *structured) minimise() {
 		s.top = s.m.Var("H", milp.Continuous, 0, s.units(slices.Max(s.most)))
 		g := s.m.Group("largest", "height of the highest pool")
 		for k := range s.Pools {
-			g.AtLeast(new(milp.Expr).Add(1, s.top).Add(-1, s.h.At(k)), 0)
+			g.GreaterEqual(milp.Sum(s.top), milp.Sum(s.h.At(k)))
 		}
 		e.Add(1, s.top)
 	default:

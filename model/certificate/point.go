@@ -7,9 +7,11 @@ import (
 	"workbench/model/milp"
 )
 
-// Keeps reports whether x, a value a column, is a solution of d in exact arithmetic. O(columns
-// + entries).
-func Keeps(d *milp.Data, x []float64) bool {
+// Keeps reports whether x, a value a column, is a solution of d in exact arithmetic: within the
+// columns' bounds, integral, and missing no row by more than within times the sum of the
+// magnitudes of its terms. 0 allows nothing; 1e-9 what rounding of x loses, and none of a solver's
+// absolute tolerance. O(columns + entries).
+func Keeps(d *milp.Data, x []float64, within float64) bool {
 	if len(x) != len(d.Cost) {
 		return false
 	}
@@ -19,13 +21,15 @@ func Keeps(d *milp.Data, x []float64) bool {
 		}
 	}
 	for i, lower := range d.RowLower {
-		sum, product := new(big.Rat), new(big.Rat)
+		sum, size := new(big.Rat), new(big.Rat)
 		for k := d.Start[i]; k < d.Start[i+1]; k++ {
-			product.SetFloat64(d.Val[k])
+			product := new(big.Rat).SetFloat64(d.Val[k])
 			sum.Add(sum, product.Mul(product, new(big.Rat).SetFloat64(x[d.Col[k]])))
+			size.Add(size, product.Abs(product))
 		}
-		if !math.IsInf(lower, -1) && sum.Cmp(new(big.Rat).SetFloat64(lower)) < 0 ||
-			!math.IsInf(d.RowUpper[i], 1) && sum.Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
+		size.Mul(size, new(big.Rat).SetFloat64(within))
+		if !math.IsInf(lower, -1) && new(big.Rat).Add(sum, size).Cmp(new(big.Rat).SetFloat64(lower)) < 0 ||
+			!math.IsInf(d.RowUpper[i], 1) && sum.Sub(sum, size).Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
 			return false
 		}
 	}

@@ -16,7 +16,10 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -319,7 +322,23 @@ func (m *Model) failf(format string, args ...any) {
 		m.unkept++
 		return
 	}
-	m.errs = append(m.errs, fmt.Errorf(format, args...))
+	m.errs = append(m.errs, fmt.Errorf("%w%s", fmt.Errorf(format, args...), builder()))
+}
+
+// builder returns the file and line of the call into this package that is under way, " (flow.go:7)";
+// "" if it comes from its own readers.
+func builder() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, "workbench/model/milp.") {
+			return fmt.Sprintf(" (%s:%d)", filepath.Base(f.File), f.Line)
+		}
+		if strings.HasPrefix(f.Function, "workbench/model/milp.FromData") || !more {
+			return ""
+		}
+	}
 }
 
 // Err returns every mistake made while building, joined, or nil. After the

@@ -115,7 +115,13 @@ type FileSolution struct {
 	Columns map[string]float64 `json:"columns,omitempty"`
 
 	Certificate *certificate.Certificate `json:"-"`
+
+	kept bool // the solution keeps every row but for rounding
 }
+
+// rounding is what a solution may miss rows by and still count in a proof, see
+// [certificate.Keeps]: solvers' absolute tolerances are worth integers where coefficients are small.
+const rounding = 1e-9
 
 // closedGap is the gap at which a certified bound makes a solution optimal.
 const closedGap = 1e-6
@@ -157,7 +163,7 @@ func (f *File) Certify(ctx context.Context, b, lp solvers.Backend, o solvers.Opt
 		return nil, err
 	}
 	if x != nil {
-		s.Objective, s.Exact = number(f.Model.Objective(x)), certificate.Keeps(&d, x)
+		s.Objective, s.Exact, s.kept = number(f.Model.Objective(x)), certificate.Keeps(&d, x, 0), certificate.Keeps(&d, x, rounding)
 		s.Columns = named(f.Model.ColNames(), x)
 	}
 	s.conclude(r.Status)
@@ -211,8 +217,7 @@ func (f *File) prove(ctx context.Context, s *FileSolution, lp solvers.Backend, x
 	}
 }
 
-// better returns a point with its integers rounded if it keeps the rows as solvers' points do
-// and its objective is less than the goal; else nil.
+// better returns a point with its integers rounded if it keeps the rows but for rounding and its objective is less than the goal; else nil.
 func (f *File) better(minimise *milp.Model, x []float64, goal float64) []float64 {
 	if x == nil {
 		return nil
@@ -224,7 +229,7 @@ func (f *File) better(minimise *milp.Model, x []float64, goal float64) []float64
 			y[j] = math.Round(y[j])
 		}
 	}
-	if len(minimise.Violations(y, 2e-6)) > 0 || !math.IsInf(goal, 1) && goal-minimise.Objective(y) <= 1e-9*math.Max(1, math.Abs(goal)) {
+	if !certificate.Keeps(&d, y, rounding) || !math.IsInf(goal, 1) && goal-minimise.Objective(y) <= 1e-9*math.Max(1, math.Abs(goal)) {
 		return nil
 	}
 	return y
@@ -259,7 +264,7 @@ func (s *FileSolution) conclude(claimed solvers.Status) {
 	case s.Objective == nil:
 		s.Status = "unknown"
 	case s.Gap != nil && *s.Gap <= closedGap:
-		s.Status, s.Certified = "optimal", true
+		s.Status, s.Certified = "optimal", s.kept
 	case claimed == solvers.Optimal:
 		s.Status = "optimal"
 	default:
@@ -299,8 +304,10 @@ func (s *FileSolution) Text(w io.Writer) {
 	switch {
 	case s.Objective != nil && s.Exact:
 		fmt.Fprint(w, ", the solution keeps every row exactly")
+	case s.kept:
+		fmt.Fprint(w, ", the solution keeps every row but for rounding (1e-9)")
 	case s.Objective != nil:
-		fmt.Fprint(w, ", the solution keeps every row to 2e-6")
+		fmt.Fprint(w, ", the solution keeps its rows only within the solver's tolerance (2e-6)")
 	}
 	fmt.Fprintf(w, "\n  bound       %s", written(s.Bound))
 	if s.Bound != nil {
