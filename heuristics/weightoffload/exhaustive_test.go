@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
@@ -98,4 +99,33 @@ func inUnits(o *plan.Plan, p platform.Platform, seconds float64) *plan.Plan {
 		q.Ops[i].End *= seconds
 	}
 	return &q
+}
+
+// TestEqualLayers: where all sizes are equal, (4) of the bounds is the optimum. With U/n in place of
+// U/(n+1) it would be above for the first two, without R_i ≥ R_l for the last two. It takes four layers.
+func TestEqualLayers(t *testing.T) {
+	type times [4][3]float64 // of each layer the forward, the backward and the size of the activation
+	for _, x := range []struct {
+		layers                          times
+		input, memory, transfer, period float64
+	}{
+		{times{{1, 2}, {2, 1}, {0, 1}, {1, 1}}, 0, 4, 2, 10},
+		{times{{2, 0}, {1, 2}, {1, 2}, {1, 2}}, 0, 4, 4, 13},
+		{times{{1, 2, 0}, {1, 2, 2}, {1, 3, 0}, {1, 3, 2}}, 0, 7, 2, 14},
+		{times{{1, 0, 2}, {1, 1, 2}, {0, 3, 1}, {1, 3, 0}}, 1, 9, 1, 10},
+	} {
+		c := &chain.Chain{Name: "equal", Input: chain.Input{Activation: x.input}}
+		for _, l := range x.layers {
+			c.Layers = append(c.Layers, chain.Layer{ForwardTime: l[0], BackwardTime: l[1], Activation: l[2], Weight: 1})
+		}
+		p := platform.Platform{Memory: x.memory, Bandwidth: 1 / x.transfer}
+		in, err := weightoffload.New(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, _, err := exhaustive.WeightOffload(c, p, 3e5)
+		if bound := in.Bounds()[0]; err != nil || best != x.period || bound.Value != best {
+			t.Errorf("%v: the bound of %s is %v, the optimum %v, %v; both are %v", x.layers, bound.By, bound.Value, best, err, x.period)
+		}
+	}
 }
