@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +12,7 @@ import (
 	"workbench/model/importer/torchcsv"
 	"workbench/model/importer/torchsnapshot"
 	"workbench/model/importer/torchtags"
+	"workbench/model/instance/layout"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 )
@@ -35,6 +38,7 @@ func newExport(s streams) *cli.Command {
 		names = append(names, x.name)
 		description += "\n  " + x.name + "  " + x.what
 	}
+	description += "\n  megatron, torchtitan, deepspeed  the cut of a layout, which solve --problem layout --plan FILE writes; torch-csv its schedule"
 	return &cli.Command{
 		Name:        "export",
 		Usage:       "write a plan, or lifetimes, for the program that takes it",
@@ -45,6 +49,9 @@ func newExport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"},
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "export PLAN [INSTANCE] --to FORMAT or export INSTANCE --to minimalloc", func(_ *cli.Context, a []string) (err error) {
+			if data, err := os.ReadFile(a[0]); err == nil && layout.Is(data) || slices.Contains(layoutTargets, to) {
+				return exportLayout(s, a[0], to, out)
+			}
 			for _, x := range exporters {
 				if x.name != to {
 					continue

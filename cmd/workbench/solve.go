@@ -40,6 +40,7 @@ type solveOptions struct {
 	processors, weightCopies              int
 	memoryModel, model                    string
 	schedule                              scheduleFlags
+	layout                                layoutFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
 	certify, certificateFile, solverLog   string
@@ -97,8 +98,11 @@ func newSolve(s streams) *cli.Command {
 		Name:      "solve",
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
 		ArgsUsage: "[INSTANCE]",
-		Flags:     append(flags, o.flags()...),
+		Flags:     append(append(flags, o.layout.flags()...), o.flags()...),
 		Action: o.action(s, 0, 1, "solve [INSTANCE] [flags]", func(c *cli.Context, a []string) error {
+			if o.problem == layoutProblem {
+				return solveLayout(c.Context, s, o, first(a))
+			}
 			return solveInstance(c.Context, s, o, first(a))
 		}),
 	}

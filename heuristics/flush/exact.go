@@ -31,6 +31,9 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	s := best(v, f.Order)
 	closed := func() bool { return s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+3*rounding) }
 	search := func(most int) {
+		if g.Conflicts > 0 {
+			most = g.Conflicts
+		}
 		var proved float64
 		var why proof.Tally
 		s, proved, why = complete(ctx, v, s, max(g.Bound, f.Bound), most, g.OnProgress)
@@ -41,7 +44,10 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	if closed() {
 		return f
 	}
-	if search(fewConflicts); !closed() && few.Steps != g.Steps {
+	if search(fewConflicts); g.Conflicts > 0 {
+		return f
+	}
+	if !closed() && few.Steps != g.Steps {
 		s = anneal(ctx, v, s, g)
 	}
 	if !closed() {

@@ -15,6 +15,8 @@ type Goal struct {
 	Seed  uint64
 	// Steps ends the search after so many at most; 0: after [defaultSteps].
 	Steps int
+	// Conflicts ends the complete search of [Exact] after about so many, and leaves out its branch and bound; 0: no limit.
+	Conflicts int
 	// OnProgress hears of every better schedule. It may be nil.
 	OnProgress func(objective float64)
 }

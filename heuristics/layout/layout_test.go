@@ -1,0 +1,226 @@
+package layout_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"workbench/heuristics/layout"
+	"workbench/model/instance/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	problem "workbench/model/problem/layout"
+)
+
+// tiny is an instance whose optimum is known from exhaustive search over cuts and options, with schedules by a constraint solver.
+type tiny struct {
+	name         string
+	placement    string
+	gpus, jobs   int
+	memory, cut  float64
+	layers       [][7]float64 // f b w in saved θ, and what is computed again, 0: it must not be
+	optimum, bnd float64
+}
+
+func again(f, b, w, in, saved, theta float64) [7]float64 {
+	return [7]float64{f, b, w, in, saved, theta, f}
+}
+
+func kept(f, b, w, in, saved, theta float64) [7]float64 {
+	return [7]float64{f, b, w, in, saved, theta, 0}
+}
+
+func repeat(n int, l [7]float64) (list [][7]float64) {
+	for range n {
+		list = append(list, l)
+	}
+	return list
+}
+
+var tinies = []tiny{
+	{"embed-head", plan.Straight, 2, 4, 24, 0, append(append([][7]float64{kept(1, 0, 0, 1, 1, 6)}, repeat(4, again(2, 2, 2, 1, 4, 1))...), kept(4, 4, 4, 1, 2, 6)), 100, 100},
+	{"tight", plan.Straight, 2, 4, 9, 0, append(repeat(4, again(1, 1, 1, 1, 3, 1)), kept(3, 3, 3, 1, 2, 2)), 80, 64},
+	{"v", plan.VShaped, 2, 4, 13, 0, append(repeat(4, again(1, 1, 1, 1, 3, 1)), kept(2, 2, 2, 1, 2, 2)), 46, 40.04},
+	{"comm", plan.Straight, 2, 3, 12, 1, [][7]float64{again(2, 2, 1, 2, 3, 0), again(3, 3, 2, 1, 5, 0), {1, 2, 2, 2, 4, 0, 1}, again(2, 2, 2, 1, 3, 0), kept(1, 1, 1, 1, 1, 0)}, 55, 54},
+	{"three", plan.Straight, 3, 3, 12, 0, [][7]float64{again(1, 1, 1, 1, 3, 1), again(2, 2, 1, 1, 4, 1), again(1, 2, 1, 1, 3, 1), again(2, 2, 2, 1, 4, 1), kept(1, 1, 1, 1, 2, 1)}, 38, 36},
+}
+
+// instance makes a tiny instance: what is held without recomputation is saved, and a transfer takes one time whatever its size.
+func (x tiny) instance(t *testing.T) *problem.Instance {
+	t.Helper()
+	c := &chain.Chain{Name: x.name, Input: chain.Input{Activation: x.layers[0][3]}}
+	for i, l := range x.layers {
+		out := 0.0
+		if i+1 < len(x.layers) {
+			out = x.layers[i+1][3]
+		}
+		y := chain.Layer{ForwardTime: l[0], BackwardTime: l[1] + l[2], WeightGradientTime: l[2], Activation: out, Gradient: out, Saved: l[4] - l[3] + out, Weight: l[5]}
+		if l[6] == 0 { // listing full keeps it from being offered
+			y.Recompute = []chain.Recomputation{{Name: problem.Full, Saved: l[4], ForwardTime: l[0]}}
+		}
+		c.Layers = append(c.Layers, y)
+	}
+	in, err := problem.New(c, platform.Platform{Memory: x.memory, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs, Placement: x.placement}, problem.Setting{Latency: x.cut})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// The best layouts of tiny instances are found, and no bound is above them.
+func TestTiny(t *testing.T) {
+	t.Parallel()
+	for _, x := range tinies {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			in := x.instance(t)
+			b := in.Bounds()[0]
+			f, proved := layout.Exact(t.Context(), in, layout.Goal{Bound: b.Value})
+			if f == nil || math.Abs(f.Objective-x.optimum) > 1e-9 || !proved {
+				t.Fatalf("%+v, proved %v, want %g", f, proved, x.optimum)
+			}
+			if b.Value > x.optimum*(1+1e-9) || x.placement == plan.Straight && b.Value < x.bnd*(1-1e-9) {
+				t.Errorf("bound %g by %s, optimum %g, known bound %g", b.Value, b.By, x.optimum, x.bnd)
+			}
+		})
+	}
+}
+
+// analytic reads a profile: the number of layers and the transfer time, then for each layer its name, F, B, W, input, bytes held without, with
+// selective recomputation, seconds of selective, of full recomputation, resident bytes and transient bytes.
+func analytic(t *testing.T, name string) (*chain.Chain, float64) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "layout", name))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Scan()
+	var n int
+	var cut float64
+	if _, err := fmt.Sscan(s.Text(), &n, &cut); err != nil {
+		t.Fatal(err)
+	}
+	c := &chain.Chain{Name: strings.TrimSuffix(name, ".txt")}
+	var inputs []float64
+	for s.Scan() {
+		var layer string
+		var x [10]float64
+		args := []any{&layer}
+		for k := range x {
+			args = append(args, &x[k])
+		}
+		if _, err := fmt.Sscan(s.Text(), args...); err != nil {
+			t.Fatal(err)
+		}
+		l := chain.Layer{
+			Name: layer, ForwardTime: x[0], BackwardTime: x[1] + x[2], WeightGradientTime: x[2], Saved: x[4] - x[3], Weight: x[8],
+			BackwardOverhead: x[9], Recompute: []chain.Recomputation{{Name: "selective", Saved: x[5], ForwardTime: x[6], Splits: true}, {Name: problem.Full, Saved: x[3], ForwardTime: x[7]}},
+		}
+		if x[6] == 0 {
+			l.Recompute = l.Recompute[1:]
+		}
+		c.Layers, inputs = append(c.Layers, l), append(inputs, x[3])
+	}
+	c.Input.Activation = inputs[0]
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		if i+1 < n {
+			l.Activation = inputs[i+1]
+		}
+		l.Gradient, l.Saved = l.Activation, l.Saved+l.Activation
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c, cut
+}
+
+// Never above the best layouts that are known of the analytic profiles, within the time of a test.
+func TestAnalytic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches for half a minute")
+	}
+	for _, x := range []struct {
+		file       string
+		placement  string
+		gpus, jobs int
+		known, bnd float64
+	}{
+		{"llama8b.txt", plan.Straight, 4, 8, 2.112, 1.988},
+		{"llama8b.txt", plan.VShaped, 4, 8, 1.934, 1.855},
+		{"llama8b.txt", plan.Straight, 8, 16, 2.226, 2.134},
+		{"llama70b.txt", plan.Straight, 4, 8, 2.034, 2.030},
+		{"llama70b-tp4.txt", plan.Straight, 8, 16, 4.821, 4.496},
+		{"llama8b.txt", plan.Interleaved, 4, 8, 1.952, 0},
+	} {
+		c, cut := analytic(t, x.file)
+		in, err := problem.New(c, platform.Platform{Memory: 80e9, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs, Placement: x.placement}, problem.Setting{Latency: cut})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		b := in.Bounds()[0]
+		u := layout.Uniform(ctx, in, layout.Goal{})
+		h := layout.Hand(ctx, in, layout.Goal{})
+		f := layout.LocalSearch(ctx, in, layout.Goal{Bound: b.Value})
+		t.Logf("%s %s P %d m %d: %.4f (known %.3f), bound %.4f by %s (known %.3f); uniform %v hand %v", x.file, x.placement, x.gpus, x.jobs, f.Objective, x.known, b.Value, b.By, x.bnd, val(u), val(h))
+	}
+}
+
+func val(f *layout.Found) float64 {
+	if f == nil {
+		return math.Inf(1)
+	}
+	return f.Objective
+}
+
+// No bound is above the optimum of random tiny instances, and no method is below it.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 44))
+	tried := 0
+	for range 24 {
+		x := tiny{name: "random", placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)], gpus: 2, jobs: 1 + r.IntN(3), cut: float64(r.IntN(2))}
+		n := 4
+		if x.placement == plan.Straight {
+			n = 3 + r.IntN(2)
+		}
+		for range n {
+			in := float64(1 + r.IntN(2))
+			x.layers = append(x.layers, again(float64(1+r.IntN(3)), float64(1+r.IntN(3)), float64(r.IntN(3)), in, in+float64(r.IntN(4)), float64(r.IntN(2))))
+		}
+		x.memory = float64(6 + r.IntN(12))
+		in := x.instance(t)
+		if in.Fits() != nil {
+			continue
+		}
+		f, proved := layout.Exact(t.Context(), in, layout.Goal{})
+		if f == nil || !proved {
+			continue
+		}
+		tried++
+		for _, b := range in.Bounds() {
+			if b.Value > f.Objective*(1+1e-9) {
+				t.Errorf("%+v: %s %g, optimum %g", x, b.By, b.Value, f.Objective)
+			}
+		}
+		for _, m := range []func(context.Context, *problem.Instance, layout.Goal) *layout.Found{layout.Uniform, layout.Hand, layout.Bottleneck, layout.LocalSearch} {
+			if y := m(t.Context(), in, layout.Goal{Steps: 200}); y != nil && y.Objective < f.Objective*(1-1e-9) {
+				t.Errorf("%+v: %g is below the optimum %g", x, y.Objective, f.Objective)
+			}
+		}
+	}
+	if tried < 10 {
+		t.Errorf("only %d instances", tried)
+	}
+}
