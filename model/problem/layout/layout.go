@@ -219,7 +219,7 @@ func (in *Instance) Partition(x *Layout) *stages.Partition {
 // needed and the layer or sum that needs it.
 func (in *Instance) Fits() error {
 	least, why := 0.0, ""
-	weights, held := 0.0, 0.0
+	weights, held, alone := 0.0, 0.0, false
 	for i := range in.Layers {
 		l := &in.Layers[i]
 		own := math.Inf(1)
@@ -229,10 +229,11 @@ func (in *Instance) Fits() error {
 		}
 		weights, held = weights+l.Weight, held+hold
 		if own += l.Weight; own > least {
-			least, why = own, fmt.Sprintf("layer %d (%s) with its weights and one micro-batch fits on no GPU", i+1, in.Chain.Layers[i].Name)
+			alone = !platform.Fits(own, in.Platform.Memory)
+			least, why = own, fmt.Sprintf("layer %d (%s) with its weights and one micro-batch fits on no GPU: %.f bytes", i+1, in.Chain.Layers[i].Name, in.Chain.Unit.Bytes(own))
 		}
 	}
-	if all := math.Ceil((weights + held) / float64(in.GPUs)); all > least {
+	if all := math.Ceil((weights + held) / float64(in.GPUs)); all > least && !alone {
 		least, why = all, fmt.Sprintf("an equal part of all weights and of one micro-batch on %d GPUs", in.GPUs)
 	}
 	if platform.Fits(least, in.Platform.Memory) {
