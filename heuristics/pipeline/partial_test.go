@@ -39,7 +39,6 @@ func excludes(t *testing.T, c *chain.Chain, p platform.Platform, model string, s
 // No allocation is excluded at the shortest period of its 1-, 2- and 3-periodic patterns,
 // however tight the memory; many are a hundredth below.
 func TestBoundsHoldForAnyK(t *testing.T) {
-	testfile.Long(t)
 	t.Parallel()
 	total, close, several := 0, 0, 0
 	for seed := range uint64(testfile.Cases(100)) {
@@ -89,6 +88,60 @@ func TestBoundsHoldForAnyK(t *testing.T) {
 	t.Logf("of %d allocations %d are excluded a hundredth below, %d are faster with several mini-batches", total, close, several)
 	if total < testfile.Cases(300) || close < total/2 || several < testfile.Cases(100)/20 {
 		t.Errorf("of %d allocations %d are excluded a hundredth below, %d are faster with several mini-batches", total, close, several)
+	}
+}
+
+// At the shortest period of the 1-periodic patterns of an allocation, in the memory of the pattern, no PESP is infeasible: of
+// each processor, of all, layer by layer. Many are a hundredth below.
+func TestPESPHolds(t *testing.T) {
+	t.Parallel()
+	total, close := 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 32))
+		c, p := randomChain(r, 2+r.IntN(3), seed%4 == 3), randomPlatform(r)
+		p.Processors = 1 + r.IntN(2)
+		stages, used := make([]plan.Stage, c.Len()), 0
+		for l := range stages {
+			x := min(r.IntN(used+1), p.Processors-1)
+			stages[l] = plan.Stage{Processor: x, From: l + 1, To: l + 1}
+			used = max(used, x+1)
+		}
+		model := models[seed%2]
+		best, found, err := exhaustive.PipelineOn(c, p, stages, model, 1, 1<<10)
+		if err != nil || found.Claims.PeakMemory == 0 {
+			continue
+		}
+		p.Memory = found.Claims.PeakMemory
+		infeasibleAt := func(period float64) bool {
+			in, err := newInstance(c, p, Options{Model: model})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := newEnumeration(in, period, true, false, 1<<30, func() bool { return false })
+			e.pespBudget = 1 << 12
+			for _, s := range stages {
+				if _, why := e.place(s.From, s.Processor); why.kind != noArgument || e.bound(s.From, used).kind != noArgument {
+					return true
+				}
+			}
+			for only := noProcessor; only < used; only++ {
+				if _, answer := e.solve(e.parts(only), e.fixed); answer == infeasible {
+					return true
+				}
+			}
+			return false
+		}
+		if infeasibleAt(best * (1 + 2*exhaustive.Closeness)) {
+			t.Fatalf("seed %d, %s: infeasible at %v, the period of a pattern: %v %+v %+v", seed, model, best, stages, c, p)
+		}
+		total++
+		if infeasibleAt(best * 0.99) {
+			close++
+		}
+	}
+	t.Logf("of %d allocations %d are infeasible a hundredth below", total, close)
+	if total < 100 || close < total/2 {
+		t.Errorf("of %d allocations %d are infeasible a hundredth below", total, close)
 	}
 }
 
