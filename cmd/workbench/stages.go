@@ -17,9 +17,9 @@ import (
 type stagesOptions struct {
 	common
 	scheduleFlags
-	processors, chunks, copies                     int
-	split, keep, bandwidth, name, share, host, out string
-	choice                                         method.Choice
+	processors, chunks, copies                              int
+	split, keep, bandwidth, name, share, host, out, runtime string
+	choice                                                  method.Choice
 }
 
 func newStages(s streams) *cli.Command {
@@ -43,6 +43,7 @@ func newStages(s streams) *cli.Command {
 			&cli.StringFlag{Name: "offload-share", Usage: "`PART` of what a stage keeps that it sends, if it does", Value: "100%", Destination: &o.share, Category: "instance"},
 			&cli.StringFlag{Name: "host-bandwidth", Usage: "`RATE` between a GPU and its host, either way", Value: "12GB/s", Destination: &o.host, Category: "instance"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of a GPU's memory, for --recompute auto and --offload auto", Destination: &o.choice.Memory, Category: "instance"},
+			&cli.StringFlag{Name: "runtime", Usage: "`RULES` of the stages: paper, or torch (nothing given back before W, outputs held until the backward, the first stage without gradient of its input, B where W follows it)", Value: "paper", Destination: &o.runtime, Category: "instance"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance", Destination: &o.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &o.out, Category: "output"},
 		}, o.scheduleFlags.flags()...), o.common.flags()...),
@@ -76,7 +77,10 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 	case o.copies < 0 || o.copies > mostProcessors:
 		return usagef("--weight-copies %d: from 0 to %d", o.copies, mostProcessors)
 	}
-	cut := stages.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1}
+	if o.runtime != "paper" && o.runtime != stages.Torch {
+		return usagef("--runtime %q: torch or paper", o.runtime)
+	}
+	cut := stages.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1, Torch: o.runtime == stages.Torch}
 	if o.share != "100%" {
 		if cut.SendShare, err = part("--offload-share", o.share); err != nil {
 			return err

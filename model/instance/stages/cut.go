@@ -23,6 +23,9 @@ type Cutting struct {
 	// HostBandwidth units per second; nil: none.
 	Send                     []bool
 	SendShare, HostBandwidth float64
+	// Torch cuts for the runtime of PyTorch ([Torch]): nothing is given back before W, and
+	// the first computes no gradient of its input, so that all of its backward is W.
+	Torch bool
 }
 
 // ErrCut is wrapped by the error of [Cut] for a chain that cannot be cut so.
@@ -41,8 +44,8 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	switch {
 	case o.Stages < 1 || o.Stages > n:
 		return nil, fmt.Errorf("%w: %d stages of %d layers; there are from 1 to %d", ErrCut, o.Stages, n, n)
-	case !(o.Weight >= 0 && o.Weight < 1) || !(o.WeightMemory >= 0 && o.WeightMemory < 1):
-		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; it is from 0 to below 1", ErrCut, o.Weight, o.WeightMemory)
+	case !(o.Weight >= 0 && o.Weight < 1) || !(o.WeightMemory >= 0 && o.WeightMemory <= 1):
+		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; the former is from 0 to below 1, the latter to 1", ErrCut, o.Weight, o.WeightMemory)
 	case o.Recompute != nil && len(o.Recompute) != o.Stages:
 		return nil, fmt.Errorf("%w: of %d stages it is said whether they compute forward again; there are %d", ErrCut, len(o.Recompute), o.Stages)
 	case o.Send != nil && (len(o.Send) != o.Stages || !(o.SendShare >= 0 && o.SendShare <= 1) || !(o.HostBandwidth > 0)):
@@ -64,6 +67,10 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 		if o.Send != nil && o.Send[k] {
 			s.OffloadMemory = math.Floor(o.SendShare * s.ForwardMemory)
 			s.OffloadTime = s.OffloadMemory / o.HostBandwidth
+		}
+		if o.Torch {
+			p.Runtime = Torch
+			s = s.torch(k == 0)
 		}
 		p.Stages = append(p.Stages, s)
 		if k < len(ends)-1 && o.Bandwidth > 0 {
@@ -100,6 +107,17 @@ func stage(c *chain.Chain, from, to int, o Cutting) Stage {
 		s.WeightMemory = 0
 	}
 	s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
+	return s
+}
+
+// torch returns a stage as PyTorch 2.15 runs it. What it holds has its output, which is sent, already.
+func (s Stage) torch(first bool) Stage {
+	if s.BackwardMemory, s.WeightMemory = -s.ForwardMemory, 0; s.WeightTime > 0 {
+		s.BackwardMemory, s.WeightMemory = 0, -s.ForwardMemory
+		if first {
+			s.BackwardTime, s.WeightTime = 0, s.BackwardTime+s.WeightTime
+		}
+	}
 	return s
 }
 

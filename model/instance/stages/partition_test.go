@@ -198,3 +198,23 @@ func shortest(c *chain.Chain, from, stages int) float64 {
 	}
 	return best
 }
+
+// In the runtime of PyTorch nothing is given back before W, and the first stage computes no gradient of its input.
+func TestTorchCut(t *testing.T) {
+	c := &chain.Chain{Name: "nine", Input: chain.Input{Activation: 32768}}
+	saved := []float64{131072, 131072, 32768, 33792, 528384, 65536, 65536, 16384, 16384}
+	for i, a := range []float64{131072, 131072, 32768, 32768, 32768, 65536, 65536, 16384, 16384} {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: a, Gradient: a, Saved: saved[i]})
+	}
+	p, err := stages.Cut(c, stages.Cutting{Stages: 3, Weight: 0.5, WeightMemory: 1, Torch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := p.Stages[0], p.Stages[2]
+	if p.Runtime != stages.Torch || first.BackwardTime != 0 || first.WeightTime != 6 || first.BackwardMemory != 0 || first.WeightMemory != -first.ForwardMemory {
+		t.Errorf("%s: %+v", p.Runtime, first)
+	}
+	if last.BackwardTime != 3 || last.WeightTime != 3 || last.BackwardMemory != 0 {
+		t.Errorf("%+v", last)
+	}
+}
