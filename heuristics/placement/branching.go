@@ -196,7 +196,7 @@ type child struct {
 // node places what is left, not before block last at the offset from.
 func (s *branching) node(from int64, last int, cost, budget int64) verdict {
 	if s.left == 0 {
-		s.c.take(s.offsets)
+		s.c.keep(s.offsets)
 		return complete
 	}
 	if s.nodes++; s.nodes > s.most || s.nodes&63 == 0 && s.ctx.Err() != nil {

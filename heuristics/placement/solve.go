@@ -45,7 +45,7 @@ func Constructive(place func(*placement.Instance, []int) []int64, structured, ti
 				offsets := make([]int64, len(c.Blocks))
 				for _, order := range c.structuredOrders() {
 					c.greedy(order, offsets, tight)
-					c.take(offsets)
+					c.keep(offsets)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func Heap() Method {
 			for _, c := range all {
 				offsets := make([]int64, len(c.Blocks))
 				c.greedy(c.structuredOrders()[0], offsets, true)
-				c.take(offsets)
+				c.keep(offsets)
 			}
 		},
 	}

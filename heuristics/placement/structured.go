@@ -76,8 +76,8 @@ func (c *component) rate(offsets []int64) (r rating) {
 	return r
 }
 
-// take keeps offsets that are better, and reports whether they are.
-func (c *component) take(offsets []int64) bool {
+// keep keeps offsets that are better, and reports whether they are.
+func (c *component) keep(offsets []int64) bool {
 	r := c.rate(offsets)
 	if r.compare(c.best) >= 0 {
 		return false
@@ -202,7 +202,7 @@ func (c *component) construct(ctx context.Context) {
 				return
 			}
 			c.greedy(order, offsets, tight)
-			c.take(offsets)
+			c.keep(offsets)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 			next[to] = a
 		}
 		c.greedy(next, offsets, false)
-		c.take(offsets)
+		c.keep(offsets)
 		if s := c.rate(offsets); s.compare(now) <= 0 || r.IntN(200) == 0 {
 			now = s
 			order, next = next, order
@@ -246,6 +246,9 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 		}
 	}
 }
+
+// maxBranching is how many blocks branching takes at most.
+const maxBranching = 2_000
 
 // improve works a round on what is not proved: hill climbing, then the search for a better
 // placement, a proof that there is none, and for one that attains the bound.
@@ -255,6 +258,9 @@ func (c *component) improve(ctx context.Context, round int, enough int64, seed u
 	}
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
 	c.climb(ctx, 200<<min(round, 12), r)
+	if len(c.Blocks) > maxBranching {
+		return
+	}
 	if c.search == nil {
 		c.search = newBranching(c)
 	}

@@ -184,7 +184,7 @@ func structuredOrders(name string, y *view.Layout, p platform.Platform, cliques 
 	if err := s.declare(); err != nil {
 		return nil, err
 	}
-	s.apart()
+	s.separate()
 	if cliques {
 		s.cliques()
 	}
@@ -251,20 +251,22 @@ func (s *structured) declare() error {
 	return nil
 }
 
-// at adds c times the offset of a block.
-func (s *structured) at(e *milp.Expr, c float64, i item) *milp.Expr {
+// addOffset adds c times the offset of a block.
+func (s *structured) addOffset(e *milp.Expr, c float64, i item) *milp.Expr {
 	x, _ := s.x.At(i)
 	return e.Add(c*s.units(s.Pools[i.pool].Blocks[i.block].Align), x)
 }
 
-// apart adds what keeps blocks apart, and below the height.
-func (s *structured) apart() {
+// separate adds what keeps blocks apart, and below the height.
+func (s *structured) separate() {
 	size := func(i item) float64 { return s.units(s.Pools[i.pool].Blocks[i.block].Size) }
 	height := s.m.Group("height", "Sekiyama et al. 2018")
 	for i := range s.x.All() {
-		height.AtMost(s.at(new(milp.Expr).Add(-1, s.h.At(i.pool)), 1, i), -size(i))
+		height.AtMost(s.addOffset(new(milp.Expr).Add(-1, s.h.At(i.pool)), 1, i), -size(i))
 	}
-	below := func(g milp.Conditional, i, j item) { g.AtMost(s.at(s.at(new(milp.Expr), 1, i), -1, j), -size(i)) }
+	below := func(g milp.Conditional, i, j item) {
+		g.AtMost(s.addOffset(s.addOffset(new(milp.Expr), 1, i), -1, j), -size(i))
+	}
 	apart := s.m.Group("apart", "Sekiyama et al. 2018")
 	for _, q := range s.pairs {
 		y, _ := s.y.At(q)
@@ -284,8 +286,8 @@ func (s *structured) apart() {
 	for _, q := range s.ranges {
 		u, _ := s.u.At(q)
 		i, r := item{q.pool, q.block}, s.Pools[q.pool].Reserved[q.reserved]
-		reserved.When(milp.Is(u)).AtMost(s.at(new(milp.Expr), 1, i), s.units(r.Begin)-size(i))
-		reserved.When(milp.IsNot(u)).AtLeast(s.at(new(milp.Expr), 1, i), s.units(r.End))
+		reserved.When(milp.Is(u)).AtMost(s.addOffset(new(milp.Expr), 1, i), s.units(r.Begin)-size(i))
+		reserved.When(milp.IsNot(u)).AtLeast(s.addOffset(new(milp.Expr), 1, i), s.units(r.End))
 	}
 }
 

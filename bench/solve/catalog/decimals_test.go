@@ -141,6 +141,9 @@ func instanceOf(r *rand.Rand, about *testcase.Subject) (*testcase.Trial, error) 
 		}
 	}
 	if l := plan.As[*lifetimes.Lifetimes](x.In); l != nil {
+		if l.Pools != nil { // penalties and alignments are not multiplied
+			return instanceOf(r, about)
+		}
 		l.Align = 0 // of bytes, which are not multiplied
 	}
 	return x, nil

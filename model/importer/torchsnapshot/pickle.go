@@ -54,7 +54,7 @@ func (u *unpickler) fail(format string, args ...any) {
 	panic(pickleError(fmt.Sprintf(format, args...)))
 }
 
-func (u *unpickler) take(n int) []byte {
+func (u *unpickler) read(n int) []byte {
 	if n < 0 || n > len(u.data)-u.at {
 		u.fail("it ends too early")
 	}
@@ -65,7 +65,7 @@ func (u *unpickler) take(n int) []byte {
 // number reads n bytes, the least first.
 func (u *unpickler) number(n int) int {
 	var b [8]byte
-	copy(b[:], u.take(n))
+	copy(b[:], u.read(n))
 	x := binary.LittleEndian.Uint64(b[:])
 	if x > math.MaxInt64/2 {
 		u.fail("a length of %d", x)
@@ -131,13 +131,13 @@ func (u *unpickler) line() string {
 
 // step runs an opcode; the last one reports true.
 func (u *unpickler) step() (done bool) {
-	switch op := u.take(1)[0]; op {
+	switch op := u.read(1)[0]; op {
 	case 0x80: // PROTO
-		if v := u.take(1)[0]; v < 2 || v > 5 {
+		if v := u.read(1)[0]; v < 2 || v > 5 {
 			u.fail("protocol %d; 2 to 5 are read", v)
 		}
 	case 0x95: // FRAME
-		u.take(8)
+		u.read(8)
 	case '.':
 		return true
 	case '(':
@@ -173,7 +173,7 @@ func (u *unpickler) value(op byte) bool {
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		u.push(op == 0x88)
 	case 'J':
-		u.push(int64(int32(binary.LittleEndian.Uint32(u.take(4)))))
+		u.push(int64(int32(binary.LittleEndian.Uint32(u.read(4)))))
 	case 'K':
 		u.push(int64(u.number(1)))
 	case 'M':
@@ -183,11 +183,11 @@ func (u *unpickler) value(op byte) bool {
 	case 0x8b: // LONG4
 		u.push(u.long(u.number(4)))
 	case 'G':
-		u.push(math.Float64frombits(binary.BigEndian.Uint64(u.take(8))))
+		u.push(math.Float64frombits(binary.BigEndian.Uint64(u.read(8))))
 	default:
 		n, text := lengths[op]
 		if text {
-			u.push(string(u.take(u.number(n))))
+			u.push(string(u.read(u.number(n))))
 		}
 		return text
 	}
@@ -196,7 +196,7 @@ func (u *unpickler) value(op byte) bool {
 
 // long reads an integer in two's complement; one beyond 64 bits is a text.
 func (u *unpickler) long(n int) any {
-	b := u.take(n)
+	b := u.read(n)
 	x := new(big.Int)
 	for k := n - 1; k >= 0; k-- {
 		x.Or(x.Lsh(x, 8), big.NewInt(int64(b[k])))

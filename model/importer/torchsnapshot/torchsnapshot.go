@@ -17,6 +17,7 @@ import (
 
 	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -297,7 +298,7 @@ func (w *window) lifetimes() (*lifetimes.Lifetimes, []string) {
 	l.Source["reserved"], l.Source["load"] = reserved, load
 	warnings := []string{fmt.Sprintf("the caching allocator reserved %d bytes for a load of %d", reserved, load)}
 	if before+after > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d blocks live on from before the part, %d to after it: they are cut at its ends", before, after))
+		warnings = append(warnings, fmt.Sprintf("%s from before the part and %s to after it live on: they are cut at its ends", platform.Count(before, "block"), platform.Count(after, "block")))
 	}
 	return l, warnings
 }

@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	if l.Align != 512 || l.Source["reserved"] != int64(10240) || l.Source["load"] != int64(3572) {
 		t.Errorf("alignment %d, %v", l.Align, l.Source)
 	}
-	if diff := cmp.Diff([]string{"the caching allocator reserved 10240 bytes for a load of 3572", "1 blocks live on from before the part, 2 to after it: they are cut at its ends"}, warnings); diff != "" {
+	if diff := cmp.Diff([]string{"the caching allocator reserved 10240 bytes for a load of 3572", "1 block from before the part and 2 blocks to after it live on: they are cut at its ends"}, warnings); diff != "" {
 		t.Error(diff)
 	}
 	part, _ := read(t, snapshot, torchsnapshot.Options{Device: 0, From: 3, To: 5})

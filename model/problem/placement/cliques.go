@@ -21,14 +21,18 @@ type Clique struct {
 	Charged int64
 }
 
-// maxSeeds is how many cliques are grown at most.
-const maxSeeds = 2_000
+// maxSeeds is how many cliques are grown at most, and maxChecks with how many comparisons,
+// but for the first one.
+const maxSeeds, maxChecks = 2_000, 5_000_000
 
 // Cliques returns maximal cliques of the blocks of a pool that is not plain: of conflicts,
 // or of conflicts and penalties together. Each is grown from a block by the largest block
 // that fits, or by the one with the most neighbours, so that every block is in one.
 // O(seeds · conflicts).
 func (p *Pool) Cliques(penalties bool) []Clique {
+	if p.hard != nil && !penalties {
+		return p.hard
+	}
 	near := p.Conflicts
 	if penalties {
 		near = make([][]int32, len(p.Blocks))
@@ -49,9 +53,10 @@ func (p *Pool) Cliques(penalties bool) []Clique {
 		},
 		func(a, b int32) int { return cmp.Or(cmp.Compare(len(near[b]), len(near[a])), cmp.Compare(a, b)) },
 	}
+	checks := 0
 	for _, order := range orders {
 		for a := range min(len(p.Blocks), maxSeeds) {
-			if p.Blocks[a].Size == 0 {
+			if p.Blocks[a].Size == 0 || checks > maxChecks {
 				continue
 			}
 			blocks := []int{a}
@@ -59,6 +64,7 @@ func (p *Pool) Cliques(penalties bool) []Clique {
 			slices.SortFunc(candidates, order)
 			for _, b := range candidates {
 				joins := !slices.ContainsFunc(blocks, func(c int) bool {
+					checks++
 					_, found := slices.BinarySearch(near[c], b)
 					return !found
 				})
@@ -83,6 +89,9 @@ func (p *Pool) Cliques(penalties bool) []Clique {
 			}
 			list = append(list, c)
 		}
+	}
+	if !penalties {
+		p.hard = list
 	}
 	return list
 }

@@ -40,6 +40,8 @@ type Pool struct {
 	Conflicts [][]int32 // by block: the blocks that it may not overlap, sorted
 	Penalties []Penalty
 	Constant  int64 // penalties that are charged in every placement: of colocated buffers
+
+	hard []Clique // of conflicts, once they are known
 }
 
 // Block is a buffer or a set of colocated ones. It is alive from Lower to Upper at most.
