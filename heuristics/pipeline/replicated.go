@@ -35,7 +35,7 @@ const mostReplicating = 256
 // far: what is returned has the shortest period of all pipelines of that many mini-batches, of
 // [view.FewTurns] where there are more than 64 processors, that keep this rule. The rule costs a
 // pipeline a link behind more replicas than are after it, which really has the least common
-// multiple of both numbers of periods for a mini-batch; search counts it so.
+// multiple of both numbers of periods for a mini-batch.
 // O(P²·n²) for each of some periods, and O(P·d·n²) for each of 10 to 250 multiples, of which
 // d divisors are at most P, for P of at most 256: more processors are left idle.
 func (in *instance) replicated() *view.Pattern {

@@ -228,7 +228,7 @@ func times(x float64, y *big.Rat) float64 {
 
 var (
 	timeField = regexp.MustCompile(`"([a-z]+_)?time": ?([0-9.e+-]+)`)
-	sizeField = regexp.MustCompile(`"([a-z]+_(memory|overhead)|memory|overhead|activation|gradient|saved|weight|size|bytes|workspace|input)": ?([0-9.e+-]+)`)
+	sizeField = regexp.MustCompile(`"([a-z]+_(memory|overhead)|memory|overhead|activation|gradient|saved|weight|size|bytes|workspace|input|capacity|begin|end|offset)": ?([0-9.e+-]+)`)
 )
 
 // multiplied returns the text of an instance with its sizes and times multiplied.
