@@ -230,3 +230,40 @@ def test_training_that_would_go_wrong() -> None:
     model[0].eval()
     with pytest.raises(Refused, match="train/eval"):
         planned(torch.ones(2, 3))
+
+
+class Forms(nn.Module):
+    """Calls functions of C that have several forms, of which one takes a number first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.pow(self.first(x), 3.0)
+        return self.last(torch.where(x > 0, x, 0.0))
+
+
+def test_functions_of_several_forms_are_traced() -> None:
+    """Their parser reads a tensor where a proxy only claims to be one, and ended the process."""
+    model, x = Forms(), torch.randn(2, 4)
+    assert torch.equal(traced_forms(model, (x,))(x), model(x))
+
+
+def traced_forms(model: nn.Module, example: Any) -> Any:
+    from workbench_torch.tracer import trace as forward_of
+
+    return forward_of(model, example)
+
+
+class Misfits(Forms):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.first(x)[:, :3])  # the line
+
+
+def test_a_trace_that_fails_says_where() -> None:
+    with pytest.raises(Refused) as refused:
+        traced_forms(Misfits(), (torch.randn(2, 4),))
+    assert "depends on data" not in str(refused.value)
+    file, _, line = refused.value.where.rpartition(":")
+    assert "the line" in open(file).read().splitlines()[int(line) - 1]

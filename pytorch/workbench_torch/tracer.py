@@ -8,8 +8,10 @@ control flow is refused.
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
+import types
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
@@ -17,7 +19,7 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
-from .errors import Refused
+from .errors import Reason, Refused, user_line
 from .state import Generators, OtherGenerators, State, autocasts, opaque, tensors
 
 # What may be asked of a tensor without reading its numbers.
@@ -55,7 +57,7 @@ class ValueProxy(fx.Proxy):
         return iter([self[k] for k in range(len(self.value))])  # type: ignore[index] # Proxy gets its operators at run time
 
     def __bool__(self) -> bool:
-        raise fx.proxy.TraceError("it asks whether a tensor is true")
+        raise fx.proxy.TraceError("it asks whether a tensor is true. Control flow that depends on data has no chain")
 
     def __int__(self) -> int:
         raise fx.proxy.TraceError("it makes an int of a tensor")
@@ -204,8 +206,8 @@ def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
         raise
     except Exception as e:  # tracing runs the user's code on proxies, which may raise anything
         raise Refused(
-            f"{name} cannot be traced: {e}. Control flow that depends on data has no chain: give the network as an "
-            "nn.Sequential or a list of callables, or wrap the function that decides with torch.fx.wrap"
+            f"{name} cannot be traced: {e}", reason=Reason.TRACE, where=user_line(e),
+            hint="give the network as an nn.Sequential or a list of callables, or wrap the function that fails with torch.fx.wrap",
         ) from e
     finally:
         state.restore()
@@ -234,12 +236,42 @@ def _functions_as_leaves(tracer: ValueTracer) -> Iterator[None]:
 
     function.apply = classmethod(apply)
     try:
-        yield
+        with _python_before_c(tracer):
+            yield
     finally:
         if before is None:
             del function.apply
         else:
             function.apply = before
+
+
+@contextmanager
+def _python_before_c(tracer: ValueTracer) -> Iterator[None]:
+    """Traces calls of torch's functions with proxies in Python.
+
+    The parser of arguments in C++ takes a proxy for the tensor that it claims to be, and reads it: a segmentation fault
+    where a function has several forms, as pow(t, 3.0) and where(c, t, 0.0).
+    """
+
+    def traced(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if tracer.evaluating or not any(type(a) is ValueProxy for a in pytree.tree_leaves((args, kwargs))):
+                return function(*args, **kwargs)
+            return tracer.create_proxy("call_function", function, args, kwargs)
+
+        return call
+
+    places = [torch, torch.nn.functional, torch.special, torch.linalg]
+    names = [(of, n, getattr(of, n, None)) for of in places for n in dir(of) if not n.startswith("_")]
+    before = [(of, n, f) for of, n, f in names if isinstance(f, types.BuiltinFunctionType)]
+    for of, name, function in before:
+        setattr(of, name, traced(function))
+    try:
+        yield
+    finally:
+        for of, name, function in before:
+            setattr(of, name, function)
 
 
 def _refuse_hooks(model: nn.Module, tracer: fx.Tracer) -> None:
