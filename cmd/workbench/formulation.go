@@ -177,11 +177,11 @@ func newFormulationCheck(s streams) *cli.Command {
 		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
+			&cli.IntFlag{Name: "cases", Usage: "`N` random instances and no more; else they grow by a layer each 200 until the time limit", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
 			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
 			&cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?", Destination: &without, Category: "check"},
-			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m; 0: none", Value: "1m", Destination: &timeLimit, Category: "check"},
+			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m", Value: "1m", Destination: &timeLimit, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &named, Category: "check"},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
@@ -198,6 +198,7 @@ func newFormulationCheck(s streams) *cli.Command {
 				return usagef("--seed %d: 0 or more is needed", seed)
 			}
 			options.Seed = uint64(seed)
+			options.Grow = !c.IsSet("cases") && !c.IsSet("layers")
 			if without != "" {
 				options.Without = strings.Split(without, ",")
 			}
@@ -212,6 +213,9 @@ func newFormulationCheck(s streams) *cli.Command {
 			limit, err := platform.ParseTimeLimit(timeLimit)
 			if err != nil {
 				return usagef("--time-limit: %v", err)
+			}
+			if limit == 0 {
+				options.Grow = false
 			}
 			ctx := c.Context
 			if limit > 0 {

@@ -30,6 +30,9 @@ type Options struct {
 	Layers int
 	// Without are constraint groups that are left out: whether the promise needs them.
 	Without []string
+	// Grow goes on after Cases until the context ends, with one layer more each Cases instances, up to
+	// the subject's Most.
+	Grow bool
 }
 
 // DefaultCases is what Options.Cases means if it is 0.
@@ -42,6 +45,10 @@ type Report struct {
 	Cases       int // instances tried
 	Skipped     int // of them, those too hard for exhaustive search
 	Tight       int // of them, those where the optima are equal
+	// First is Tight of the first Cases instances, which are the same on every machine, and Expected
+	// what it was when the formulation was entered; 0: not known. Less means that the bound got weaker.
+	First, Expected int
+	Layers          int // of the largest instances
 	// Starts, Plans and Hints are how many plans were tried as starts, plans made of
 	// solutions and replayed, and hints read off solutions: 0 where a formulation has none.
 	Starts, Plans, Hints int
@@ -57,8 +64,12 @@ type Counterexample struct {
 	Detail  string
 }
 
-// String prints the instance, one layer or node a line, and what is wrong.
+// String prints the instance, one layer or node a line, and what is wrong; "" if the failure is of no
+// single instance.
 func (x *Counterexample) String() string {
+	if x.about == nil {
+		return ""
+	}
 	s := x.about.Text(&x.Trial, x.Plan)
 	if math.IsInf(x.Optimum, 1) {
 		return s + "no plan; " + x.Detail
@@ -87,6 +98,8 @@ const (
 	BadPlan    FailureKind = "the plan of a solution is not valid or not optimal"
 	Disagree   FailureKind = "backends disagree"
 	Unsolved   FailureKind = "not solved"
+	Panics     FailureKind = "panics"
+	Weaker     FailureKind = "equal to the optimum less often than when it was entered: the bound got weaker"
 )
 
 // small instances are solved on every backend, larger ones on the first alone:
@@ -123,8 +136,16 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 		report.Backends = append(report.Backends, b.Name())
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
-	for n := range o.Cases {
-		units := 1 + n%o.Layers
+	layers := o.Layers
+	for n := 0; n < o.Cases || o.Grow && ctx.Err() == nil; n++ {
+		if n > 0 && n%o.Cases == 0 && layers < about.Most {
+			layers++
+		}
+		if n == o.Cases {
+			report.First = report.Tight
+		}
+		units := 1 + n%layers
+		report.Layers = max(report.Layers, units)
 		trial, err := about.Random(rng, units)
 		if err != nil {
 			return nil, err
@@ -136,6 +157,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 		}
 		kind, tight, err := k.try(x)
 		if ctx.Err() != nil || errors.Is(err, errStopped) {
+			report.expect(o, n)
 			return report, nil
 		}
 		switch {
@@ -152,7 +174,23 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 		}
 		report.Cases++
 	}
+	if !o.Grow {
+		report.First = report.Tight
+	}
+	report.expect(o, report.Cases)
 	return report, k.unseen()
+}
+
+// expect compares how often a bound was equal to the optimum with the table, where the instances are
+// those of the table and all of them were tried.
+func (r *Report) expect(o Options, tried int) {
+	want, known := tight[r.Formulation.Name]
+	if o.Seed != 0 || o.Cases != DefaultCases || o.Layers != want.layers || len(o.Without) > 0 || !known || tried < o.Cases {
+		return
+	}
+	if r.Expected = want.equal; r.First < r.Expected {
+		r.Failures = append(r.Failures, Failure{Kind: Weaker, Count: r.Expected - r.First})
+	}
 }
 
 // errStopped says that a backend ended with the context.
@@ -245,7 +283,15 @@ func (k *checker) smaller(x *Counterexample) (list []*Counterexample) {
 // try compares the formulation with exhaustive search on x, and notes the
 // numbers in it. kind is "" if the promise is kept, and tight says whether the
 // optima are equal, or there is no plan and no solution.
+//
+// A formulation that panics, in its builder, its starts or its decoder, fails on x.
 func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			kind, tight, err = Panics, false, nil
+			x.Detail = fmt.Sprintf("panic: %v", p)
+		}
+	}()
 	optimum, best, err := k.about.Search(&x.Trial, testcase.States)
 	switch {
 	case errors.Is(err, exhaustive.ErrInfeasible):

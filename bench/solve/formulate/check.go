@@ -22,6 +22,11 @@ type Check struct {
 	Starts      int       `json:"starts"`  // plans that were tried as starts
 	Plans       int       `json:"plans"`   // plans that were made of solutions and replayed
 	Hints       int       `json:"hints"`   // hints that were read off solutions
+	Layers      int       `json:"layers"`  // of the largest instances
+	// First is Equal of the first instances, which are the same everywhere, and Expected what it was
+	// when the formulation was entered; 0: not known.
+	First    int `json:"first_equal"`
+	Expected int `json:"expected_equal"`
 	Failures    []Failure `json:"failures"`
 }
 
@@ -36,7 +41,8 @@ type Failure struct {
 func CheckOf(r *check.Report, without []string) *Check {
 	c := &Check{
 		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...), Backends: r.Backends,
-		Cases: r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints, Failures: []Failure{},
+		Cases: r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints,
+		Layers: r.Layers, First: r.First, Expected: r.Expected, Failures: []Failure{},
 	}
 	for _, f := range r.Failures {
 		c.Failures = append(c.Failures, Failure{string(f.Kind), f.Count, f.Smallest.String()})
@@ -53,6 +59,9 @@ func (c *Check) Text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%s (%s) on %s, by %s\n", name, c.Promise, platform.Count(c.Cases, "random instance"), strings.Join(c.Backends, " and "))
 	fmt.Fprintf(w, "  equal to the optimum of exhaustive search: %d\n", c.Equal)
+	if c.Expected > 0 {
+		fmt.Fprintf(w, "  of the first %d: equal %d, expected %d\n", check.DefaultCases, c.First, c.Expected)
+	}
 	fmt.Fprintf(w, "  tried: %s as starts, %s and %s of solutions\n", platform.Count(c.Starts, "plan"), platform.Count(c.Plans, "plan"), platform.Count(c.Hints, "hint"))
 	if c.Skipped > 0 {
 		fmt.Fprintf(w, "  too hard for exhaustive search: %d\n", c.Skipped)
@@ -61,6 +70,10 @@ func (c *Check) Text(w io.Writer) {
 		fmt.Fprintln(w, "  counterexamples: none")
 	}
 	for _, f := range c.Failures {
+		if f.Counterexample == "" {
+			fmt.Fprintf(w, "  %s: %d less\n", f.Kind, f.Count)
+			continue
+		}
 		fmt.Fprintf(w, "  %s: %d, the smallest being\n", f.Kind, f.Count)
 		for line := range strings.Lines(f.Counterexample) {
 			fmt.Fprintf(w, "    %s", line)
