@@ -11,23 +11,23 @@ import (
 
 // Check is what a check of a formulation found.
 type Check struct {
-	Format      string    `json:"format"`
-	Formulation string    `json:"formulation"`
-	Promise     string    `json:"promise"`
-	Without     []string  `json:"without"` // groups that were left out
-	Backends    []string  `json:"backends"`
-	Cases       int       `json:"cases"`
-	Skipped     int       `json:"skipped"` // too hard for exhaustive search
-	Equal       int       `json:"equal"`   // to the optimum of exhaustive search
-	Starts      int       `json:"starts"`  // plans that were tried as starts
-	Plans       int       `json:"plans"`   // plans that were made of solutions and replayed
-	Hints       int       `json:"hints"`   // hints that were read off solutions
-	Layers      int       `json:"layers"`  // of the largest instances
+	Format      string   `json:"format"`
+	Formulation string   `json:"formulation"`
+	Promise     string   `json:"promise"`
+	Without     []string `json:"without"` // groups that were left out
+	Backends    []string `json:"backends"`
+	Cases       int      `json:"cases"`
+	Skipped     int      `json:"skipped"` // too hard for exhaustive search
+	Equal       int      `json:"equal"`   // to the optimum of exhaustive search
+	Starts      int      `json:"starts"`  // plans that were tried as starts
+	Plans       int      `json:"plans"`   // plans that were made of solutions and replayed
+	Hints       int      `json:"hints"`   // hints that were read off solutions
+	Layers      int      `json:"layers"`  // of the largest instances
 	// First is Equal of the first instances, which are the same everywhere, and Expected what it was
 	// when the formulation was entered; 0: not known.
-	First    int `json:"first_equal"`
-	Expected int `json:"expected_equal"`
-	Failures    []Failure `json:"failures"`
+	First    int       `json:"first_equal"`
+	Expected int       `json:"expected_equal"`
+	Failures []Failure `json:"failures"`
 }
 
 // Failure is one way in which a formulation does not keep its promise.
