@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"workbench/bench/solve"
+	"workbench/model/platform"
 	"workbench/model/proof"
 )
 
@@ -40,5 +41,5 @@ func FewShares(list []proof.Share) []proof.Share {
 	for _, s := range list[explainedShares-1:] {
 		rest += s.Part
 	}
-	return append(few, proof.Share{By: fmt.Sprintf("%d other arguments", len(list)-explainedShares+1), Part: rest})
+	return append(few, proof.Share{By: platform.Count(len(list)-explainedShares+1, "other argument"), Part: rest})
 }

@@ -231,8 +231,8 @@ const (
 )
 
 var largeTypes = map[string]int{
-	"bench/solve.Result": 40, "bench/solve.Problem": 31, "bench/sweep/results.Record": 51, "cmd/workbench.solveOptions": 26,
-	"heuristics/flush/lcg.Solver": 31, "heuristics/placement.tree": 28, "ilp/pipeline.pipelineILP": 66, "model/milp.Model": 81,
+	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 51, "cmd/workbench.solveOptions": 27,
+	"heuristics/flush/lcg.Solver": 31, "heuristics/placement.tree": 28, "model/milp.Model": 81,
 	"model/plan.offloadReplay": 47, "model/problem/flush.Instance": 47, "model/problem/pipeline.Instance": 41, "model/zoo.net": 71,
 }
 
@@ -337,14 +337,19 @@ func TestEveryRoomIsOnThePage(t *testing.T) {
 	}
 }
 
+// countsSeveral reports whether a line writes a number of several things; "this" is no such thing.
+func countsSeveral(plural *regexp.Regexp, line string) bool {
+	return plural.MatchString(strings.ReplaceAll(line, "in this", "now"))
+}
+
 // Counts that may be one are written by platform.Count: 1 column, 2 columns.
 func TestCountsAreWrittenByCount(t *testing.T) {
 	plural := regexp.MustCompile(`(["(]|, )%d [a-zA-Z -]*[a-tv-zA-Z]s\b`)
 	for line, want := range map[string]bool{
 		`Printf("%d rows, %d columns", m, n)`: true, `Sprintf(", %d GPUs", n)`: true,
-		`Printf("%d of %d rows", m, n)`: false, `Printf("up to %d rows", n)`: false, `Printf("(%d continuous)", n)`: false,
+		`Printf("%d of %d rows", m, n)`: false, `Printf("up to %d rows", n)`: false, `Printf(", %d in this run", n)`: false, `Printf("(%d continuous)", n)`: false,
 	} {
-		if plural.MatchString(line) != want {
+		if countsSeveral(plural, line) != want {
 			t.Errorf("%s: found %v", line, !want)
 		}
 	}
@@ -356,7 +361,7 @@ func TestCountsAreWrittenByCount(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, line := range strings.Split(string(text), "\n") {
-				if printed.MatchString(line) && !strings.Contains(line, "Wrong(") && plural.MatchString(line) {
+				if printed.MatchString(line) && !strings.Contains(line, "Wrong(") && countsSeveral(plural, line) {
 					t.Errorf("%s:%d: %s: use platform.Count", filepath.Join(p.ImportPath, name), i+1, strings.TrimSpace(line))
 				}
 			}
