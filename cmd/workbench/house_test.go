@@ -231,7 +231,7 @@ const (
 )
 
 var largeTypes = map[string]int{
-	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 51, "cmd/workbench.solveOptions": 27,
+	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 51, "cmd/workbench.solveOptions": 28,
 	"heuristics/flush/lcg.Solver": 31, "heuristics/placement.tree": 28, "model/milp.Model": 81,
 	"model/plan.offloadReplay": 47, "model/problem/flush.Instance": 47, "model/problem/pipeline.Instance": 41, "model/zoo.net": 71,
 }

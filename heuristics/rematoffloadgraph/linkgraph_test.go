@@ -181,7 +181,7 @@ func TestHopelessScheduleIsNotTimed(t *testing.T) {
 		p := platform.Platform{Memory: 1e13, Bandwidth: 12e9}
 		return &search{ctx: t.Context(), v: v, p: p, seed: 1, r: rand.New(rand.NewPCG(1, 1))}, v
 	}
-	s, v := from("zoo:gpt2?layers=240")
+	s, v := from("zoo:rnn?seq=3000&hidden=8")
 	if long := v.Frugal(); s.take(long, s.within(0)) != nil || s.best != nil {
 		t.Errorf("%d computations are timed where there is no plan", long.Computations())
 	}

@@ -19,9 +19,11 @@ func TestProbes(t *testing.T) {
 	in := loadText(t, fmt.Sprintf(tenths, ""))
 	for _, name := range backends.Names() {
 		s := solve.Setting{Threads: 1}
-		if err := backends.Use(&s, name, false); err != nil {
-			t.Fatal(err)
+		if err := backends.Use(&s, name, false); err != nil || s.Missing != nil {
+			t.Logf("%s is not here: %v %v", name, err, s.Missing)
+			continue
 		}
+		linked := name == "highs" || name == "lpsolve" // whose linear programs give a bound
 		for _, p := range solvers.Probes() {
 			m, best := p.Model(), p.Optimum
 			if d := m.Data(); d.Sense == milp.Maximize {
@@ -36,7 +38,7 @@ func TestProbes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Infeasible != nil || len(r.Bounds) != 1 || r.Bound() > best {
+			if r.Infeasible != nil || r.Bound() > best || linked && !math.IsInf(best, 0) && len(r.Bounds) != 1 {
 				t.Errorf("%s, %s: infeasible %v, bounds %v, the optimum is %v; %v", name, p.Name, r.Infeasible != nil, r.Bounds, best, r.Notes)
 			}
 			// What is claimed above the optimum is not confirmed.

@@ -112,7 +112,8 @@ func LayoutText(f *file.File, proved bool) string {
 		value, word = f.Span, "span"
 	}
 	seconds := platform.FormatSeconds
-	fmt.Fprintf(&b, "layout of %s: %d layers in %d stages on %d GPUs of %s, %d micro-batches\n", f.Chain, len(f.Layers), len(f.Cuts), gpus, platform.FormatBytes(f.Memory), f.MicroBatches)
+	fmt.Fprintf(&b, "layout of %s: %s in %s on %s of %s, %s\n", f.Chain, platform.Count(len(f.Layers), "layer"), platform.Count(len(f.Cuts), "stage"),
+		platform.Count(gpus, "GPU"), platform.FormatBytes(f.Memory), platform.Count(f.MicroBatches, "micro-batch"))
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
 	}

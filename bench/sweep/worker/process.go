@@ -175,7 +175,7 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
 	case killed == nil && process.OutOfMemory(words):
 		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
-	case killed == nil && row.Task.TaskMemory > 0 && runtimeFault.MatchString(words):
+	case killed == nil && row.Task.TaskMemory > 0 && faultOfRuntime(words):
 		return failed(row, sweep.OutOfMemory, limit+": a fault inside Go's runtime, which happens where memory is refused: "+firstLine(words)), nil, nil
 	case talk != nil:
 		return failed(row, sweep.BadAnswer, talk.Error()), nil, nil
@@ -195,7 +195,14 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 
 // runtimeFault matches the last words of a process that broke inside Go's runtime, in no function of
 // ours: under a limit of memory that is a failed allocation that the runtime did not expect.
-var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.`)
+var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.(\w+)`)
+
+// faultOfRuntime reports whether that is how a process ended: not by a signal that was sent to it
+// (sigcode 0), and not in a library that it called.
+func faultOfRuntime(words string) bool {
+	m := runtimeFault.FindStringSubmatch(words)
+	return m != nil && m[1] != "cgocall" && !strings.Contains(words, "sigcode=0\n")
+}
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
