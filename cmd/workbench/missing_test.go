@@ -26,9 +26,9 @@ func TestWithoutSolvers(t *testing.T) {
 		args, out, err string
 		code           int
 	}{
-		{args: "solve zoo:vgg16 --method greedy --quiet", out: "verified by replay"},
-		{args: "solve zoo:vgg16 --quiet", err: "HiGHS is not built in", code: exitInternal},
-		{args: "solve zoo:vgg16 --backend lpsolve --quiet", err: "lp_solve", code: exitInternal},
+		{args: "solve --problem weight-offload zoo:vgg16 --method greedy --quiet", out: "verified by replay"},
+		{args: "solve --problem weight-offload zoo:vgg16 --quiet", err: "HiGHS is not built in", code: exitInternal},
+		{args: "solve --problem weight-offload zoo:vgg16 --backend lpsolve --quiet", err: "lp_solve", code: exitInternal},
 		{args: "doctor", out: "missing", err: "no MILP backend", code: exitInternal},
 	}
 	for _, tt := range tests {
@@ -36,6 +36,7 @@ func TestWithoutSolvers(t *testing.T) {
 			cmd := exec.Command(name, strings.Fields(tt.args)...)
 			var out, errw bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errw
+			cmd.Env = append(os.Environ(), "PATH=") // no solver by command either
 			err := cmd.Run()
 			var exit *exec.ExitError
 			if err != nil && !errors.As(err, &exit) {

@@ -79,7 +79,7 @@ func TestWrongProofs(t *testing.T) {
 			}
 			found := false
 			for _, m := range catalog.MethodsFor(p, in) {
-				for _, backend := range testfile.Few(1, backends.Names()...) {
+				for _, backend := range testfile.Few(1, "highs", "lpsolve") {
 					if !m.Solver && backend != backends.Names()[0] || m.Kind == solve.Heuristic && m.Name != best {
 						continue
 					}

@@ -84,7 +84,8 @@ func TestLongChainsWithoutTime(t *testing.T) {
 		low, high := x.problem.Range(in)
 		s := solve.Setting{Time: time.Nanosecond, Platform: platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 1}}
 		got := solve.Run(t.Context(), x.problem, named(x.problem.Methods(), x.method)[0], in, s)
-		if got.Objective == nil || *got.Objective > in.Chain().TotalTime()+in.Chain().Totals().ForwardTime {
+		// As a graph a chain this long is not searched at all without time: any plan will do.
+		if got.Objective == nil || x.method != "checkmate" && *got.Objective > in.Chain().TotalTime()+in.Chain().Totals().ForwardTime {
 			t.Errorf("%s, %s: %v %v", x.problem.Name, x.method, got.Status, got.Error)
 		}
 	}

@@ -195,13 +195,16 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 
 // runtimeFault matches the last words of a process that broke inside Go's runtime, in no function of
 // ours: under a limit of memory that is a failed allocation that the runtime did not expect.
-var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.(\w+)`)
+var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.([\w(*]+)`)
+
+// sentSignal matches the report of a signal that a process sent, in place of a fault.
+var sentSignal = regexp.MustCompile(`sigcode=0\b`)
 
 // faultOfRuntime reports whether that is how a process ended: not by a signal that was sent to it
 // (sigcode 0), and not in a library that it called.
 func faultOfRuntime(words string) bool {
 	m := runtimeFault.FindStringSubmatch(words)
-	return m != nil && m[1] != "cgocall" && !strings.Contains(words, "sigcode=0\n")
+	return m != nil && !strings.HasPrefix(m[1], "cgocall") && !sentSignal.MatchString(words)
 }
 
 func firstLine(s string) string {
