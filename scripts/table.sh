@@ -19,6 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PATH:$PWD/bin
 folder=${SWEEPS:-sweeps}/$name-$(workbench --version | cut -d" " -f3) # rows of one version
 spec=bench/sweep/specification/tables/$name.yaml
+# shellcheck disable=SC2013 # names of instance sets have no blanks
 for instances in $(sed -n 's|.*/sweeps/instances/\([a-z]*\).*|\1|p' "$spec" | sort -u); do
   scripts/instances.sh "$instances"
 done

@@ -332,15 +332,14 @@ func (s *search) hopeless(x *layout.Layout) bool {
 
 // change makes a random move; false: it changes nothing.
 func (s *search) change(x *layout.Layout) bool {
-	n, cuts := len(s.in.Layers), len(x.Ends)-1
+	cuts := len(x.Ends) - 1
 	shift := func(k, by int) bool {
-		low, high := 1, n
+		low := 1
 		if k > 0 {
 			low = x.Ends[k-1] + 1
 		}
-		high = x.Ends[k+1] - 1
 		to := x.Ends[k] + by
-		if to < low || to > high {
+		if to < low || to >= x.Ends[k+1] {
 			return false
 		}
 		x.Ends[k] = to
