@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,12 +45,24 @@ func TestTheHalfHourPageIsTrue(t *testing.T) {
 	formulations := read("../../ilp/placement/formulations.go")
 	formulations = strings.Replace(formulations, "\n\t}\n}\n", "\n"+table+"\n\t}\n}\n", 1)
 	for model, after := range map[string]string{wrong: "## 3.", wrong[:begin] + fixed + wrong[end:]: "`in.pair()` finds"} {
-		_, said, _ := strings.Cut(page[strings.Index(page, after):], "check placement-pairs\n")
+		_, said, _ := strings.Cut(page[strings.Index(page, after):], "check placement-pairs --cases 200\n")
 		said, _, _ = strings.Cut(said, "```")
-		if got := overlaid(t, map[string]string{"pairs.go": model, "formulations.go": formulations}); got != said {
+		if got := outcomes(overlaid(t, map[string]string{"pairs.go": model, "formulations.go": formulations})); got != outcomes(said) {
 			t.Errorf("after %q the page says\n%s\nand it is\n%s", after, said, got)
 		}
 	}
+}
+
+// outcomes is what formulation check says but for what depends on the time that it has: numbers,
+// versions and the counterexamples themselves.
+func outcomes(said string) string {
+	var list []string
+	for line := range strings.Lines(said) {
+		if !strings.HasPrefix(line, "   ") {
+			list = append(list, regexp.MustCompile(`[0-9][0-9.]*`).ReplaceAllString(strings.TrimSpace(line), "N"))
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 // overlaid returns what formulation check says of placement-pairs with some files of

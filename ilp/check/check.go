@@ -43,7 +43,7 @@ type Report struct {
 	Formulation formulation.Formulation
 	Backends    []string
 	Cases       int // instances tried
-	Skipped     int // of them, those too hard for exhaustive search
+	Skipped     int // of them, those too hard for exhaustive search or not for the formulation
 	Tight       int // of them, those where the optima are equal
 	// First is Tight of the first Cases instances, which are the same on every machine, and Expected
 	// what it was when the formulation was entered; 0: not known. Less means that the bound got weaker.
@@ -161,7 +161,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 			return report, nil
 		}
 		switch {
-		case errors.Is(err, exhaustive.ErrLimit):
+		case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, formulation.ErrInstance):
 			report.Skipped++
 		case err != nil:
 			return nil, err

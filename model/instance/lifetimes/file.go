@@ -259,7 +259,7 @@ func (l *Lifetimes) canonical() (*file, error) {
 		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, l.Name), err)
 	}
 	f := &file{Format: Format, Name: l.Name, Objective: l.Objective, Buffers: make([]fileBuffer, len(l.Buffers))}
-	if l.structured() {
+	if l.Structured() {
 		f.Format = FormatV2
 	}
 	if l.Align > 1 {

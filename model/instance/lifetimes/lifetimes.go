@@ -159,8 +159,8 @@ func (l *Lifetimes) PoolList() []Pool {
 	return l.Pools
 }
 
-// structured reports whether only a v2 file can hold the instance.
-func (l *Lifetimes) structured() bool {
+// Structured reports whether only a v2 file can hold the instance.
+func (l *Lifetimes) Structured() bool {
 	return l.Pools != nil || len(l.Separations)+len(l.Colocations)+len(l.Exclusions)+len(l.Penalties) > 0 || l.Objective != "" ||
 		slices.ContainsFunc(l.Buffers, func(b Buffer) bool { return b.Gaps != nil || b.Align > 0 || b.Pinned })
 }
