@@ -91,7 +91,7 @@ func show(p Plan) (shown, error) {
 	if err := p.Timeline.Trace(&trace, p.Instance, p.Plan); err != nil {
 		return x, fmt.Errorf("page: %w", err)
 	}
-	if err := x.takeTrace(trace.Bytes()); err != nil {
+	if err := x.readTrace(trace.Bytes()); err != nil {
 		return x, err
 	}
 	if m := p.Plan.Platform.Memory; !math.IsInf(m, 1) {
@@ -123,8 +123,8 @@ type event struct {
 	Args              map[string]any
 }
 
-// takeTrace takes lanes, operations, buffers and memory over from a Chrome trace. O(events).
-func (x *shown) takeTrace(data []byte) error {
+// readTrace reads lanes, operations, buffers and memory from a Chrome trace. O(events).
+func (x *shown) readTrace(data []byte) error {
 	var trace struct{ TraceEvents []event }
 	if err := json.Unmarshal(data, &trace); err != nil {
 		return fmt.Errorf("page: %w", err)

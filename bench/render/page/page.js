@@ -123,7 +123,7 @@ function move(a, w) {
   a = Math.max(whole[0], Math.min(a, whole[1] - w)); view = [a, a + w]; redraw();
 }
 
-function tell(p, event) {
+function showTip(p, event) {
   const r = p.canvas.getBoundingClientRect(), mx = event.clientX - r.left, my = event.clientY - r.top, tip = document.getElementById("tip");
   const found = p.hit.findLast(([x, y, w, h]) => mx >= x && mx <= x + w && my >= y && my <= y + h);
   if (!found) { tip.style.display = "none"; return; }
@@ -163,7 +163,7 @@ for (const p of plans) {
   p.canvas.addEventListener("pointerup", () => { from = null; });
   p.canvas.addEventListener("pointermove", e => {
     if (from) { const w = view[1] - view[0]; move(from[1] - (e.clientX - from[0]) / (p.canvas.clientWidth - left - 8) * w, w); }
-    tell(p, e);
+    showTip(p, e);
   });
   p.canvas.addEventListener("pointerleave", () => { document.getElementById("tip").style.display = "none"; });
 }

@@ -98,7 +98,7 @@ type Row struct {
 	Gap     *float64      `json:"gap"`
 	Error   string        `json:"error,omitempty"`
 	Result  *solve.Result `json:"-"`
-	settled *solve.Problem
+	problem *solve.Problem
 }
 
 // A Ranking is the answer to: this step does not fit, what now?
@@ -170,7 +170,7 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 			r.LargestBatch = remat.LargestBatch(in, r.Budget)
 		}
 	}
-	return r, r.takeBound()
+	return r, r.setBound()
 }
 
 // run runs the strategies that apply and returns a row for each, in their order.
@@ -218,18 +218,18 @@ func (o *Options) try(ctx context.Context, s *Strategy, in *solve.Instance, r *R
 	if name == "" {
 		name = catalog.DefaultMethod(p, own)
 	}
-	row := Row{Strategy: s.Name, Problem: p.Name, Method: name, Memory: set.Platform.Memory, settled: p}
+	row := Row{Strategy: s.Name, Problem: p.Name, Method: name, Memory: set.Platform.Memory, problem: p}
 	m, err := catalog.FindMethod(p, name)
 	if err != nil { // the table names methods that exist: a test
 		row.Status, row.Error, row.Result = solve.Failed, err.Error(), &solve.Result{Err: err}
 		return row
 	}
-	row.take(solve.Run(ctx, p, m, own, set), in.Compute())
+	row.setResult(solve.Run(ctx, p, m, own, set), in.Compute())
 	return row
 }
 
-// take takes over what a result says.
-func (row *Row) take(x *solve.Result, compute float64) {
+// setResult copies what a row shows of a result.
+func (row *Row) setResult(x *solve.Result, compute float64) {
 	row.Result, row.Status, row.Bound, row.Gap, row.Error = x, x.Status, x.Bound, x.Gap, x.Error
 	if x.Status == solve.Failed || x.Makespan == nil {
 		return
@@ -259,31 +259,37 @@ func sortRows(rows []Row) {
 	})
 }
 
-// takeBound takes the smallest of the bounds of the problems that ran as the one of all of
-// them: each holds for every plan of its problem.
-func (r *Ranking) takeBound() error {
-	best := map[string]*solve.Bound{}
+// mostComputations is more than any instance has: the sum of their times is rounded as often.
+const mostComputations = 1 << 22
+
+// setBound sets Bound to the smallest of the bounds of the problems that ran: each holds for every
+// plan of its problem, and a problem without plans needs none. Where a problem ran and has no bound,
+// that is the sum of the computations, which every strategy runs once at least.
+func (r *Ranking) setBound() error {
+	best, empty := map[string]*solve.Bound{}, map[string]bool{}
+	compute := proof.BySearch(plan.Below(r.Compute, mostComputations), "the sum of the computations")
 	for k := range r.Rows {
 		row := &r.Rows[k]
-		switch {
-		case row.settled.Name == method.WeightOffload().Name:
-		case row.Status == solve.Infeasible:
-			if _, known := best[row.Problem]; !known {
-				best[row.Problem] = &solve.Bound{Value: math.Inf(1), Proof: proof.Search}
-			}
-		default:
-			if b := best[row.Problem]; row.Bound != nil && (b == nil || math.IsInf(b.Value, 1) || row.Bound.Value > b.Value) {
-				best[row.Problem] = row.Bound
-			}
+		refused := row.Status == solve.Failed // bad input: it did not run
+		if row.problem.Name == method.WeightOffload().Name || refused {
+			continue
+		}
+		empty[row.Problem] = empty[row.Problem] || row.Status == solve.Infeasible
+		b := row.Bound
+		if b == nil {
+			b = &compute
+		}
+		if known := best[row.Problem]; known == nil || b.Value > known.Value {
+			best[row.Problem] = b
 		}
 	}
-	for _, b := range best {
-		if !math.IsInf(b.Value, 1) && (r.Bound == nil || b.Value < r.Bound.Value) {
+	for name, b := range best {
+		if !empty[name] && (r.Bound == nil || b.Value < r.Bound.Value) {
 			r.Bound = b
 		}
 	}
 	first := r.Best()
-	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness && first.settled.Name != method.WeightOffload().Name {
+	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness && first.problem.Name != method.WeightOffload().Name {
 		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime, r.Bound.By, r.Bound.Value)
 	}
 	return nil
