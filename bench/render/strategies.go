@@ -74,8 +74,10 @@ func why(x *strategy.Row) string {
 	switch {
 	case x.Status == solve.Infeasible:
 		return "does not fit (proved)"
-	case strings.Contains(x.Error, "needs"), x.Status == solve.Limit:
+	case strings.Contains(x.Error, "needs"):
 		return "does not fit"
+	case x.Status == solve.Limit:
+		return "no plan found in time"
 	}
 	return "not for this instance"
 }

@@ -109,18 +109,25 @@ func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err err
 		if err != nil || m.Percent {
 			return out, usagef("--memory %s: a size is needed, as 4GiB", o.memory)
 		}
-		out.Setting.Platform.Memory = in.Resolve(m, 0, m.Value)
+		if out.Setting.Platform.Memory = in.Resolve(m, 0, m.Value); !(out.Setting.Platform.Memory > 0) {
+			return out, usagef("--memory %s: some memory is needed, as 4GiB", o.memory)
+		}
 	} else if g == nil {
 		if out.GPU, err = platform.ParseBytes(o.gpu); err != nil {
 			return out, usagef("--gpu: %v", err)
 		}
 	}
-	if out.GPU > 0 {
+	if o.memory == "" {
+		if !(out.GPU > 0) {
+			return out, usagef("--gpu %s: a GPU has some memory, as 16GiB", o.gpu)
+		}
 		reserve, err := platform.ParseMemory(o.reserve)
 		if err != nil {
 			return out, usagef("--reserve: %v", err)
 		}
-		out.Reserve = in.Resolve(reserve, 0, out.GPU)
+		if out.Reserve = in.Resolve(reserve, 0, out.GPU); out.Reserve >= out.GPU {
+			return out, usagef("--reserve %s: it leaves nothing of %s", o.reserve, platform.FormatBytes(out.GPU))
+		}
 		if out.Optimizer, err = optimizerNamed(o.optimizer); err != nil {
 			return out, err
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -31,7 +32,6 @@ type Strategy struct {
 	Problem func() *solve.Problem
 	Method  string   // "": the problem's default for the instance
 	Kinds   []string // of instances it is offered for
-	Quick   bool     // ends in milliseconds and runs before the others
 	Weights bool     // moves weights, so that it is for states that do not fit
 }
 
@@ -50,9 +50,9 @@ func All() []Strategy {
 	chains, steps, graphs := []string{chain.Kind}, []string{training.Kind}, []string{graph.Kind, training.Kind}
 	every := slices.Concat(chains, graphs)
 	return []Strategy{
-		{Name: "keep everything", Problem: method.Remat, Method: "store-all", Kinds: every, Quick: true},
-		{Name: "checkpoint per block", Problem: method.Remat, Method: "periodic", Kinds: chains, Quick: true},
-		{Name: "PyTorch min-cut partitioner", Problem: method.Remat, Method: "min-cut", Kinds: steps, Quick: true},
+		{Name: "keep everything", Problem: method.Remat, Method: "store-all", Kinds: every},
+		{Name: "checkpoint per block", Problem: method.Remat, Method: "periodic", Kinds: chains},
+		{Name: "PyTorch min-cut partitioner", Problem: method.Remat, Method: "min-cut", Kinds: steps},
 		{Name: "PyTorch memory budget", Problem: method.Remat, Method: "knapsack-dp", Kinds: steps},
 		{Name: "recompute", Allow: Recompute, Problem: method.Remat, Kinds: every},
 		{Name: "offload activations", Allow: Offload, Problem: method.ActivationOffload, Kinds: chains},
@@ -135,14 +135,17 @@ func (r *Ranking) Best() *Row {
 	return nil
 }
 
-// Rank runs the strategies that apply to an instance. The quick ones run first, the others
-// concurrently, each with the whole time limit. The error is the user's (it wraps
+// Rank runs the strategies that apply to an instance concurrently, each with the whole time limit. A strategy that has not answered by the end of
+// the limit is a row without a plan: it is not waited for. The error is the user's (it wraps
 // solve.ErrInput), or says that a verified plan beats a bound: that a bound is wrong.
 func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) {
 	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: in.Compute(), Memory: o.Setting.Platform.Memory}
 	remat := method.Remat().InBytes()
 	if err := remat.Accepts(in); err != nil {
 		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes), in.Name, solve.KindWord(in.Kind())))
+	}
+	if o.GPU <= 0 && !(o.Setting.Platform.Memory > 0) {
+		return nil, solve.InputError(fmt.Errorf("plan of %s: there is no memory to plan for", in.Name))
 	}
 	if o.GPU > 0 {
 		b, err := remat.Budget(in, o.GPU, o.Reserve, o.Optimizer)
@@ -153,17 +156,15 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	} else {
 		r.State = remat.Resident(in)
 	}
-	rows, err := o.run(ctx, in, r)
+	var ranges sync.WaitGroup
+	ranges.Go(func() { o.setRange(ctx, copyOf(in), r) })
+	rows, err := o.run(ctx, in, r.Memory)
+	ranges.Wait()
 	if err != nil {
 		return nil, err
 	}
 	r.Rows = rows
 	sortRows(r.Rows)
-	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting.Time, false)
-	if both := method.RematOffload().InBytes(); o.Setting.Platform.Bandwidth > platform.NoLink && both.Accepts(in) == nil {
-		low, _ := both.RangeWithin(ctx, in, o.Setting.Time, false)
-		r.Minimum = min(r.Minimum, low)
-	}
 	if r.Best() == nil && r.Memory > 0 {
 		r.ProvedMinimum = r.provedMinimum(in)
 		if r.Budget != nil {
@@ -173,26 +174,40 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	return r, r.setBound()
 }
 
-// run runs the strategies that apply and returns a row for each, in their order.
-func (o *Options) run(ctx context.Context, in *solve.Instance, r *Ranking) ([]Row, error) {
+// setRange sets Activations and Minimum, within a half of the time limit.
+func (o *Options) setRange(ctx context.Context, in *solve.Instance, r *Ranking) {
+	remat, both := method.Remat().InBytes(), method.RematOffload().InBytes()
+	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting.Time, false)
+	if o.Setting.Platform.Bandwidth > platform.NoLink && both.Accepts(in) == nil {
+		low, _ := both.RangeWithin(ctx, in, o.Setting.Time, false)
+		r.Minimum = min(r.Minimum, low)
+	}
+}
+
+// copyOf returns an instance that remembers nothing yet: what one remembers is not for
+// concurrent use.
+func copyOf(in *solve.Instance) *solve.Instance {
+	return &solve.Instance{Instance: in.Instance, Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+}
+
+// run runs the strategies that apply in so much memory for activations and returns a row for
+// each, in their order.
+func (o *Options) run(ctx context.Context, in *solve.Instance, memory float64) ([]Row, error) {
 	var list []Strategy
 	for _, s := range All() {
-		if slices.Contains(s.Kinds, in.Kind()) && s.allowed(o.Allow) && s.Weights == (r.Memory <= 0) {
+		if slices.Contains(s.Kinds, in.Kind()) && s.allowed(o.Allow) && s.Weights == (memory <= 0) {
 			if s.Problem().Bandwidth == "" || o.Setting.Platform.Bandwidth > platform.NoLink {
 				list = append(list, s)
 			}
 		}
 	}
-	rows := make([]Row, len(list))
-	var running sync.WaitGroup
-	for quick := range 2 {
-		for k, s := range list {
-			if s.Quick == (quick == 0) {
-				running.Go(func() { rows[k] = o.try(ctx, &s, in, r) })
-			}
-		}
-		running.Wait()
+	rows, answers := make([]Row, len(list)), make(chan answer, len(list))
+	for k, s := range list {
+		row := o.unanswered(&s, in, memory)
+		rows[k] = row
+		go func() { answers <- answer{k, o.try(ctx, row, copyOf(in))} }()
 	}
+	collect(rows, answers, o.Setting.Time)
 	for _, row := range rows {
 		if err := row.Result.Err; row.Status == solve.Failed && !errors.Is(err, solve.ErrInput) {
 			return nil, fmt.Errorf("%s: %w", row.Strategy, err)
@@ -201,30 +216,60 @@ func (o *Options) run(ctx context.Context, in *solve.Instance, r *Ranking) ([]Ro
 	return rows, nil
 }
 
-// try runs one strategy on a copy of the instance: what is remembered of one is not for
-// concurrent use.
-func (o *Options) try(ctx context.Context, s *Strategy, in *solve.Instance, r *Ranking) Row {
-	p := s.Problem().InBytes()
-	own := &solve.Instance{Instance: in.Instance, Name: in.Name, SHA256: in.SHA256, Source: in.Source}
-	set := o.Setting
-	set.Platform.Memory = r.Memory
-	if s.Weights { // weights, gradients and activations are all in the plan; optimizer state is on the host
-		set.Platform.Memory = o.GPU - o.Reserve
+// answer is the row of the k-th strategy.
+type answer struct {
+	k   int
+	row Row
+}
+
+// A method stops a twentieth before the limit, and its answer, which is then replayed, may come
+// until a twentieth after it.
+const grace = 20
+
+// collect takes an answer for each row that comes within a limit, 0 being none.
+func collect(rows []Row, answers <-chan answer, limit time.Duration) {
+	var over <-chan time.Time
+	if limit > 0 {
+		over = time.After(limit + limit/grace + 50*time.Millisecond)
 	}
-	if p.Bandwidth == "" {
+	for range rows {
+		select {
+		case a := <-answers:
+			rows[a.k] = a.row
+		case <-over:
+			return
+		}
+	}
+}
+
+// unanswered returns the row of a strategy before it has run.
+func (o *Options) unanswered(s *Strategy, in *solve.Instance, memory float64) Row {
+	p := s.Problem().InBytes()
+	row := Row{Strategy: s.Name, Problem: p.Name, Method: s.Method, Memory: memory, problem: p, Status: solve.Limit, Error: "no answer within the time limit"}
+	if row.Method == "" {
+		row.Method = catalog.DefaultMethod(p, in)
+	}
+	if s.Weights { // weights, gradients and activations are all in the plan; optimizer state is on the host
+		row.Memory = o.GPU - o.Reserve
+	}
+	row.Result = &solve.Result{Err: fmt.Errorf("%s: %w: %s", s.Name, plan.ErrNoPlan, row.Error)}
+	return row
+}
+
+// try runs one strategy on an instance of its own.
+func (o *Options) try(ctx context.Context, row Row, in *solve.Instance) Row {
+	set := o.Setting
+	set.Platform.Memory = row.Memory
+	set.Time -= set.Time / grace
+	if row.problem.Bandwidth == "" {
 		set.Platform.Bandwidth = 0
 	}
-	name := s.Method
-	if name == "" {
-		name = catalog.DefaultMethod(p, own)
-	}
-	row := Row{Strategy: s.Name, Problem: p.Name, Method: name, Memory: set.Platform.Memory, problem: p}
-	m, err := catalog.FindMethod(p, name)
+	m, err := catalog.FindMethod(row.problem, row.Method)
 	if err != nil { // the table names methods that exist: a test
 		row.Status, row.Error, row.Result = solve.Failed, err.Error(), &solve.Result{Err: err}
 		return row
 	}
-	row.setResult(solve.Run(ctx, p, m, own, set), in.Compute())
+	row.setResult(solve.Run(ctx, row.problem, m, in, set), in.Compute())
 	return row
 }
 
