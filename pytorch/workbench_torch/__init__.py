@@ -9,7 +9,11 @@
 >>> step = apply(chain, "plan.json")
 """
 
+# ruff: noqa: E402 (the logger is set before anything of torch loads)
+import logging
 from typing import TYPE_CHECKING, Any
+
+logging.getLogger("torch.utils.flop_counter").setLevel(logging.ERROR)  # it warns where Triton is missing, whose kernels we do not count
 
 from . import check as _check  # noqa: F401 # the modules check and plan, before the functions take their names
 from . import plan as _plan  # noqa: F401
