@@ -96,7 +96,7 @@ func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 	if !finitePoint(a.X, len(s.data.Cost)) {
 		return fmt.Sprintf("%s for %s, or not all finite", platform.Count(len(a.X), "value"), platform.Count(len(s.data.Cost), "column"))
 	}
-	if wrong = s.offer(a.X); wrong == "" {
+	if wrong = s.updateIncumbent(a.X); wrong == "" {
 		return ""
 	}
 	y := s.repair(ctx, a.X)
@@ -104,7 +104,7 @@ func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 		return wrong
 	}
 	s.note("repaired: %s before the continuous columns were solved again", wrong)
-	return s.offer(y)
+	return s.updateIncumbent(y)
 }
 
 // judgeProof judges the claims that no point can confirm, by what could

@@ -14,7 +14,7 @@ func (s *solving) progress(p Progress) {
 	}
 	before := s.best
 	if finitePoint(p.X, len(s.data.Cost)) {
-		s.offer(p.X)
+		s.updateIncumbent(p.X)
 	}
 	s.tighten(p.Bound, branchAndBound)
 	s.nodes, s.iters = max(s.nodes, p.Nodes), max(s.iters, p.Iterations)

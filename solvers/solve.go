@@ -135,16 +135,16 @@ func (s *solving) takeStart(start []float64) {
 	if !finitePoint(start, len(s.data.Cost)) {
 		return
 	}
-	if s.offer(start) == "" {
+	if s.updateIncumbent(start) == "" {
 		s.start = StartAccepted
 	} else if !slices.Contains(s.data.Integer, false) {
 		s.problem.Start = nil
 	}
 }
 
-// offer makes x the incumbent if it checks and is better. It returns what is
+// updateIncumbent makes x the incumbent if it checks and is better. It returns what is
 // wrong with x.
-func (s *solving) offer(x []float64) (wrong string) {
+func (s *solving) updateIncumbent(x []float64) (wrong string) {
 	y, wrong := polish(s.model, &s.data, x)
 	if wrong != "" {
 		return wrong
@@ -152,15 +152,15 @@ func (s *solving) offer(x []float64) (wrong string) {
 	obj := objective(&s.data, y)
 	if s.best == nil || s.sense()*obj < s.sense()*s.bestObj {
 		s.best, s.bestObj = y, obj
-		if s.beyond(s.bound) {
+		if s.isCutOff(s.bound) {
 			s.resetBound() // it was none
 		}
 	}
 	return ""
 }
 
-// beyond reports whether the incumbent is better than b, so that b is no bound.
-func (s *solving) beyond(b float64) bool {
+// isCutOff reports whether the incumbent is better than b, so that b is no bound.
+func (s *solving) isCutOff(b float64) bool {
 	return s.best != nil && s.sense()*b > s.sense()*s.bestObj+objectiveTol(s.bestObj)
 }
 
@@ -169,7 +169,7 @@ func (s *solving) tighten(b float64, by string) (credible bool) {
 	if math.IsNaN(b) || math.IsInf(b, 0) {
 		return true
 	}
-	if s.beyond(b) {
+	if s.isCutOff(b) {
 		return false
 	}
 	if s.sense()*b >= s.sense()*s.bound {

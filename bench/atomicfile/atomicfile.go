@@ -88,7 +88,7 @@ func Check(name string) error {
 // Same reports whether writing name would replace one of the others. What is written through
 // is not replaced.
 func Same(name string, others ...string) bool {
-	path := behind(name)
+	path := resolveLinks(name)
 	i, err := os.Stat(path)
 	if name == Standard || err == nil && !i.Mode().IsRegular() {
 		return false
@@ -97,20 +97,20 @@ func Same(name string, others ...string) bool {
 		if o, missing := os.Stat(other); err == nil && missing == nil {
 			return os.SameFile(i, o)
 		}
-		return filepath.Clean(path) == filepath.Clean(behind(other))
+		return filepath.Clean(path) == filepath.Clean(resolveLinks(other))
 	})
 }
 
 // target is where the bytes of a name go.
 type target struct {
 	name    string // the user's
-	path    string // behind all links
+	path    string // resolveLinks all links
 	mode    fs.FileMode
 	through bool // into what is there
 }
 
 func find(name string) (target, error) {
-	t := target{name: name, path: behind(name), mode: 0o644}
+	t := target{name: name, path: resolveLinks(name), mode: 0o644}
 	i, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -129,8 +129,8 @@ func find(name string) (target, error) {
 	return t, nil
 }
 
-// behind follows the links of a name, one that leads to no file yet included.
-func behind(name string) string {
+// resolveLinks follows the links of a name, one that leads to no file yet included.
+func resolveLinks(name string) string {
 	for range 40 { // as many as Linux follows
 		to, err := os.Readlink(name)
 		if err != nil {

@@ -51,8 +51,8 @@ type Height struct {
 	Bound    int64   `json:"bound"`  // no placement is lower
 }
 
-// Over returns by how much the height is above the load, in parts of the load.
-func (h *Height) Over() float64 { return float64(h.Height-h.Load) / math.Max(float64(h.Load), 1) }
+// AboveLoad returns by how much the height is above the load, in parts of the load.
+func (h *Height) AboveLoad() float64 { return float64(h.Height-h.Load) / math.Max(float64(h.Load), 1) }
 
 // rounds is how long a placement is improved; most are at the load at once.
 const rounds = 1
@@ -153,7 +153,7 @@ func (h *Heights) Write(w io.Writer) {
 			if x.Problem != p.Name {
 				continue
 			}
-			over = append(over, 1+x.Over())
+			over = append(over, 1+x.AboveLoad())
 			if x.Height == x.Load {
 				atLoad++
 			}
@@ -163,7 +163,7 @@ func (h *Heights) Write(w io.Writer) {
 			if !platform.Fits(float64(x.Height), x.Memory) {
 				beyond++
 			}
-			if x.Over() > worst.Over() {
+			if x.AboveLoad() > worst.AboveLoad() {
 				worst = x
 			}
 		}
@@ -174,7 +174,7 @@ func (h *Heights) Write(w io.Writer) {
 		if worst.Instance != "" {
 			of = worst.Instance + ", " + worst.Method
 		}
-		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.GeoMean(over) - 1), render.Percent(worst.Over()), of, beyond})
+		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.GeoMean(over) - 1), render.Percent(worst.AboveLoad()), of, beyond})
 	}
 	t.Render()
 }

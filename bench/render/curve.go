@@ -16,7 +16,7 @@ import (
 )
 
 // at writes a value of what the curve is over.
-func at(c *Case, over curve.Axis, x float64) string {
+func formatAxisValue(c *Case, over curve.Axis, x float64) string {
 	switch over {
 	case curve.OverBandwidth:
 		return platform.FormatRate(x)
@@ -74,16 +74,16 @@ func Curve(w io.Writer, c *Case, x *curve.Curve, q curve.Quantity) {
 	right = append(right, len(header))
 	t := Table(w, header, right...)
 	for _, b := range x.Bounds {
-		row := table.Row{at(c, x.Over, b.At)}
+		row := table.Row{formatAxisValue(c, x.Over, b.At)}
 		if scaled {
 			row = append(row, fmt.Sprintf("%.4g %%", 100*(b.At-x.Low)/(x.High-x.Low)))
 		}
 		for i := range x.Series {
-			row = append(row, quantity(q, x.Of(q, x.Series[i].At(b.At), b.At)))
+			row = append(row, quantity(q, x.Value(q, x.Series[i].Best(b.At), b.At)))
 		}
 		bound := platform.FormatSeconds(b.Value)
 		if q == curve.Throughput {
-			bound = quantity(q, x.Of(q, &curve.CurvePoint{Makespan: &b.Value}, b.At))
+			bound = quantity(q, x.Value(q, &curve.CurvePoint{Makespan: &b.Value}, b.At))
 		}
 		if b.Infeasible {
 			bound = string(solve.Infeasible)
@@ -107,7 +107,7 @@ func Curve(w io.Writer, c *Case, x *curve.Curve, q curve.Quantity) {
 	for k := range x.Series {
 		if less, more := x.Slower(&x.Series[k]); less != nil {
 			fmt.Fprintf(w, "%s: %s with %s, slower than with %s: a plan for less memory is one for more\n",
-				x.Series[k].Method, platform.FormatSeconds(*more.Makespan), at(c, x.Over, more.At), at(c, x.Over, less.At))
+				x.Series[k].Method, platform.FormatSeconds(*more.Makespan), formatAxisValue(c, x.Over, more.At), formatAxisValue(c, x.Over, less.At))
 		}
 	}
 	for _, s := range x.Series {

@@ -83,7 +83,7 @@ func (t *trial) smaller(yield func(trial) bool) {
 	case *chain.Chain:
 		for i := range in.Layers {
 			d := *in
-			if d.Layers = slices.Delete(slices.Clone(in.Layers), i, i+1); len(d.Layers) > 0 && !yield(t.with(&d)) {
+			if d.Layers = slices.Delete(slices.Clone(in.Layers), i, i+1); len(d.Layers) > 0 && !yield(t.withInstance(&d)) {
 				return
 			}
 		}
@@ -92,7 +92,7 @@ func (t *trial) smaller(yield func(trial) bool) {
 			d.Layers = slices.Clone(in.Layers)
 			if x := numbers(&d)[k]; *x != 0 {
 				*x = 0
-				if d.Validate() == nil && !yield(t.with(&d)) {
+				if d.Validate() == nil && !yield(t.withInstance(&d)) {
 					return
 				}
 			}
@@ -104,7 +104,7 @@ func (t *trial) smaller(yield func(trial) bool) {
 			n := &d.Nodes[k/3]
 			if x := [...]*float64{&n.Time, &n.Memory, &n.Overhead}[k%3]; *x != 0 {
 				*x = 0
-				if !yield(t.with(&d)) {
+				if !yield(t.withInstance(&d)) {
 					return
 				}
 			}
@@ -112,7 +112,7 @@ func (t *trial) smaller(yield func(trial) bool) {
 	}
 }
 
-func (t *trial) with(in plan.Instance) trial {
+func (t *trial) withInstance(in plan.Instance) trial {
 	u := *t
 	u.In = in
 	return u

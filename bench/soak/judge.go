@@ -121,7 +121,7 @@ func (v *verdict) judge(method, backend string, r *solve.Result) {
 		return
 	}
 	if r.Plan != nil && r.Report.Valid() {
-		if says := v.again(r.Plan, *r.Objective); says != "" {
+		if says := v.verifyWritten(r.Plan, *r.Objective); says != "" {
 			add("verify disagrees", "%s", says)
 		}
 	}
@@ -162,8 +162,8 @@ func (v *verdict) binds(assumptions []string) bool {
 	})
 }
 
-// again writes and reads a plan and verifies it.
-func (v *verdict) again(p *plan.Plan, objective float64) (says string) {
+// verifyWritten writes and reads a plan and verifies it.
+func (v *verdict) verifyWritten(p *plan.Plan, objective float64) (says string) {
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		return err.Error()
@@ -172,7 +172,7 @@ func (v *verdict) again(p *plan.Plan, objective float64) (says string) {
 	if err != nil {
 		return err.Error()
 	}
-	switch r, err := verify.On(v.in.Instance, q); {
+	switch r, err := verify.Replay(v.in.Instance, q); {
 	case err != nil:
 		return err.Error()
 	case !r.Valid():

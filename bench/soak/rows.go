@@ -68,7 +68,7 @@ func (v *verdict) solution(program *formulation.Program, p *plan.Plan) string {
 			return ""
 		}
 	}
-	report, err := verify.On(v.in.Instance, p)
+	report, err := verify.Replay(v.in.Instance, p)
 	if err != nil {
 		return err.Error()
 	}
@@ -136,7 +136,7 @@ func (v *verdict) variant(r *rand.Rand, p *plan.Plan) []*plan.Plan {
 	default:
 		q.Ops[k].Start, q.Ops[k].End = o.Start-some, o.End-some
 	}
-	report, err := verify.On(v.in.Instance, &q)
+	report, err := verify.Replay(v.in.Instance, &q)
 	if err != nil || !report.Valid() {
 		return nil
 	}

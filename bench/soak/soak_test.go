@@ -161,7 +161,7 @@ func TestJudgeRows(t *testing.T) {
 				if err != nil || best == nil {
 					continue
 				}
-				report, err := verify.On(x.In, best)
+				report, err := verify.Replay(x.In, best)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -242,7 +242,7 @@ func scale(c *chain.Chain, x float64) *chain.Chain {
 		for _, size := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead} {
 			*size = math.Floor(*size * x)
 		}
-		l.Settle() // as each was rounded by itself
+		l.ClampOverhead() // as each was rounded by itself
 	}
 	return d
 }

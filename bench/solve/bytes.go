@@ -13,7 +13,7 @@ import (
 // the border.
 
 // in returns the setting, given in bytes, in another unit.
-func (s Setting) in(u platform.Unit) Setting {
+func (s Setting) inUnits(u platform.Unit) Setting {
 	s.Platform = inUnit(s.Platform, u)
 	return s
 }
@@ -42,7 +42,7 @@ func (p *Problem) InBytes() *Problem {
 	}
 	q.Fit = func(in *Instance, m platform.Platform) error { return p.Fit(in, inUnit(m, in.Unit())) }
 	q.Bound = func(in *Instance, s Setting) Bound {
-		b := p.Bound(in, s.in(in.Unit()))
+		b := p.Bound(in, s.inUnits(in.Unit()))
 		if plan.MinimisesMemory(p.Name) {
 			b.Value = in.Unit().Bytes(b.Value)
 		}
@@ -64,7 +64,7 @@ func (m *Method) inBytes(memory bool) *Method {
 	w := *m
 	w.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		u := in.Unit()
-		inUnits := s.in(u)
+		inUnits := s.inUnits(u)
 		if memory && s.OnProgress != nil {
 			inUnits.OnProgress = func(p Progress) {
 				p.Objective, p.Bound = u.Bytes(p.Objective), u.Bytes(p.Bound)
@@ -73,7 +73,7 @@ func (m *Method) inBytes(memory bool) *Method {
 		}
 		out, err := m.Run(ctx, in, inUnits)
 		if out != nil {
-			out.Plan = out.Plan.In(platform.Byte)
+			out.Plan = out.Plan.Converted(platform.Byte)
 			if memory {
 				out.objectiveInBytes(u)
 			}
@@ -83,7 +83,7 @@ func (m *Method) inBytes(memory bool) *Method {
 	if m.Curve != nil {
 		w.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
 			u := in.Unit()
-			t, err := m.Curve(ctx, in, s.in(u), u.FromBytes(most))
+			t, err := m.Curve(ctx, in, s.inUnits(u), u.FromBytes(most))
 			if err != nil {
 				return t, inBytes(err, u)
 			}
@@ -93,7 +93,7 @@ func (m *Method) inBytes(memory bool) *Method {
 			plans := t.Plan
 			t.Plan = func(memory float64) (*plan.Plan, error) {
 				p, err := plans(u.FromBytes(memory))
-				return p.In(platform.Byte), inBytes(err, u)
+				return p.Converted(platform.Byte), inBytes(err, u)
 			}
 			return t, nil
 		}

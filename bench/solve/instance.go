@@ -67,9 +67,9 @@ func (in *Instance) Model() string {
 	return platform.PaperModel
 }
 
-// Within calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
+// RunLimited calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
 // none.
-func (in *Instance) Within(ctx context.Context, limit time.Duration, work func()) {
+func (in *Instance) RunLimited(ctx context.Context, limit time.Duration, work func()) {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)

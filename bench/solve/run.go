@@ -51,7 +51,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		},
 		Seed: s.Seed,
 	}
-	s = s.Of(m)
+	s = s.WithDefaults(m)
 	s.problem = p.Name
 	r.Keeps = func(assumption string) bool { return p.meets(in, r.Plan, assumption) }
 	if m.Slots > 0 {
@@ -71,13 +71,13 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		return r.fail(err)
 	}
 	var closed Bound
-	in.Within(ctx, BoundPart(s.left()), func() { closed = p.Bound(in, s) })
+	in.RunLimited(ctx, BoundPart(s.left()), func() { closed = p.Bound(in, s) })
 	r.withBounds(closed)
 	err := r.needsLink(in)
 	var out *Outcome
 	if err == nil {
 		s.OnProgress = r.withoutTransfers(in, s.OnProgress)
-		in.Within(ctx, 0, func() { out, err = m.Run(ctx, in, s) })
+		in.RunLimited(ctx, 0, func() { out, err = m.Run(ctx, in, s) })
 	}
 	if err != nil {
 		r.fail(atEnd(ctx, err))
@@ -88,7 +88,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		out.Remark("the MILP was skipped: " + s.Missing.Error())
 	}
 	defer func() { r.Ended = ended(ctx, r, out, s) }()
-	return r.settle(in, m, out, closed)
+	return r.setOutcome(in, m, out, closed)
 }
 
 // left is what of the time limit is left to the method; 0: there is none.
@@ -106,7 +106,7 @@ func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Dura
 	if needed {
 		ctx, limit = context.WithoutCancel(ctx), 0
 	}
-	in.Within(ctx, limit, func() {
+	in.RunLimited(ctx, limit, func() {
 		if low, high = p.Range(in); in.Stop.Given() {
 			low = high
 		}
@@ -114,9 +114,9 @@ func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Dura
 	return low, high
 }
 
-// settle takes over what a method found: its plan once that is replayed, its
+// setOutcome takes over what a method found: its plan once that is replayed, its
 // bounds and the closed one, and what it claims.
-func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
+func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
 	r.Refused = out.Refused
 	for _, x := range out.Refused {
 		out.Remark("refused: " + x.Err.Error())
@@ -274,7 +274,7 @@ func (r *Result) fail(err error) *Result {
 
 // ended says why the run ended.
 func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended {
-	switch why, over := formulation.Over(ctx); {
+	switch why, over := formulation.StopReason(ctx); {
 	case r.Status == Failed:
 		return proof.Error
 	case r.Status == Optimal || r.Status == Infeasible || len(r.OptimalWithin) > 0:

@@ -58,10 +58,10 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 	return t
 }
 
-// Offer is the rule of methods made of others: of the plans that these find it keeps
+// UpdateIncumbent is the rule of methods made of others: of the plans that these find it keeps
 // p if that is better than the one there is, by its replay and not by what is claimed
 // of it. A plan that breaks a rule costs itself only, and is told. nil is none.
-func (out *Outcome) Offer(in *Instance, p *plan.Plan) {
+func (out *Outcome) UpdateIncumbent(in *Instance, p *plan.Plan) {
 	if p == nil || p == out.Plan {
 		return
 	}
@@ -85,7 +85,7 @@ func (out *Outcome) Offer(in *Instance, p *plan.Plan) {
 
 // replay replays a plan. One that breaks a rule is an error.
 func (in *Instance) replay(p *plan.Plan) (*plan.Report, error) {
-	report, err := verify.On(in.Instance, p)
+	report, err := verify.Replay(in.Instance, p)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: plan cannot be replayed: %w", p.Method, err)
@@ -95,8 +95,8 @@ func (in *Instance) replay(p *plan.Plan) (*plan.Report, error) {
 	return report, nil
 }
 
-// Take takes over what came of a task.
-func (out *Outcome) Take(r *formulation.Result) {
+// AddResult takes over what came of a task.
+func (out *Outcome) AddResult(r *formulation.Result) {
 	if r.Plan != nil || out.Plan == r.Refused {
 		out.Plan = r.Plan
 	}

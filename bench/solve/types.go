@@ -193,7 +193,7 @@ type Progress struct {
 }
 
 // of returns the setting with what the method says where it says nothing.
-func (s Setting) Of(m *Method) Setting {
+func (s Setting) WithDefaults(m *Method) Setting {
 	if s.Slots == 0 {
 		s.Slots = m.Slots
 	}
@@ -203,8 +203,8 @@ func (s Setting) Of(m *Method) Setting {
 // Outcome is what a method found.
 type Outcome struct {
 	Plan      *plan.Plan // nil: none
-	objective float64    // of a plan that Offer has kept
-	// Refused are plans that Offer has not kept because they break a rule, one of each
+	objective float64    // of a plan that UpdateIncumbent has kept
+	// Refused are plans that UpdateIncumbent has not kept because they break a rule, one of each
 	// method.
 	Refused []Refusal
 	// Bounds are the lower bounds of the objective that the run produced, in any
@@ -328,7 +328,7 @@ func (t *Tradeoff) Least(memory float64) float64 {
 	best := math.NaN()
 	for _, b := range t.Points {
 		if platform.Fits(b.Memory, memory) {
-			best = plan.Below(b.Makespan, 8)
+			best = plan.RoundDown(b.Makespan, 8)
 		}
 	}
 	return best

@@ -50,9 +50,9 @@ func one(several string) string {
 	return several
 }
 
-// Again splits the makespan of a plan in which nothing waits into computing once
+// RecomputeTime splits the makespan of a plan in which nothing waits into computing once
 // and computing again.
-func Again(in *Instance, r *Result) []Line {
+func RecomputeTime(in *Instance, r *Result) []Line {
 	once := in.Compute()
 	more := noRounding(r.Report.Makespan-once, once)
 	return []Line{{"makespan", fmt.Sprintf("%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan),

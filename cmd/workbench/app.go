@@ -291,11 +291,11 @@ func args(c *cli.Context, least, most int, usage string) ([]string, error) {
 			return nil, usagef("%s: an argument is empty; usage: workbench %s", c.Command.HelpName[len("workbench "):], usage)
 		}
 	}
-	return a, apart(c, a)
+	return a, checkDistinctFiles(c, a)
 }
 
-// apart refuses to write a file over one that the command reads, or over another that it writes.
-func apart(c *cli.Context, args []string) error {
+// checkDistinctFiles refuses to write a file over one that the command reads, or over another that it writes.
+func checkDistinctFiles(c *cli.Context, args []string) error {
 	read := slices.DeleteFunc(slices.Clone(args), func(x string) bool { _, err := os.Stat(x); return err != nil }) // zoo:NAME
 	for _, f := range c.Command.Flags {
 		s, ok := f.(*cli.StringFlag)

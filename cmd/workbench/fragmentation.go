@@ -315,7 +315,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 				points = append(points, x)
 			}
 			for _, batch := range sizes {
-				x, err := b.At(ctx, m, a, batch)
+				x, err := b.Fastest(ctx, m, a, batch)
 				if err != nil {
 					return err
 				}

@@ -294,10 +294,12 @@ func receiver(d *ast.FuncDecl) string {
 }
 
 // retiredNames are names of functions that say nothing to a reader: prepositions, adverbs and
-// verbs of speech. There may be mostRetired of them; the number can only shrink.
+// verbs of speech.
 var retiredNames = regexp.MustCompile(`^(?i:at|of|in|on|by|to|from|again|before|after|beside|apart|but|worth|soon|so|as|with|within|above|below|behind|beyond|over|under|away|tell|told|hear|leave|offer|settle|take|reach|adopt|give|say|says|know|known|hold|holds)$`)
 
-const mostRetired = 245
+// retiredExceptions are names that Go itself gives to such functions: accessors of indexed families,
+// and conversions as errors.As.
+var retiredExceptions = []string{"model/milp/family.go: At", "model/plan/instance.go: As"}
 
 func TestRetiredNames(t *testing.T) {
 	var found []string
@@ -308,14 +310,18 @@ func TestRetiredNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range f.Decls {
-				if fn, ok := d.(*ast.FuncDecl); ok && retiredNames.MatchString(fn.Name.Name) {
-					found = append(found, strings.TrimPrefix(p.ImportPath, "workbench/")+"/"+name+": "+fn.Name.Name)
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok || !retiredNames.MatchString(fn.Name.Name) {
+					continue
+				}
+				if id := strings.TrimPrefix(p.ImportPath, "workbench/") + "/" + name + ": " + fn.Name.Name; !slices.Contains(retiredExceptions, id) {
+					found = append(found, id)
 				}
 			}
 		}
 	}
-	if len(found) > mostRetired {
-		t.Errorf("%d functions are named by a preposition or a retired verb, at most %d may be:\n%s", len(found), mostRetired, strings.Join(found, "\n"))
+	if len(found) > 0 {
+		t.Errorf("%d functions are named by a preposition or a retired verb:\n%s", len(found), strings.Join(found, "\n"))
 	}
 }
 

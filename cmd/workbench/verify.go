@@ -134,7 +134,7 @@ type verdict struct {
 }
 
 func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
-	r, err := verify.On(in.Instance, p)
+	r, err := verify.Replay(in.Instance, p)
 	if err != nil {
 		return solve.InputError(err)
 	}

@@ -186,7 +186,7 @@ func whole(c *chain.Chain, p *platform.Platform) {
 		for _, x := range []*float64{&l.ForwardTime, &l.BackwardTime, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead} {
 			*x = math.Ceil(*x)
 		}
-		l.Settle()
+		l.ClampOverhead()
 	}
 	p.Bandwidth = 1
 	low, _ := view.Range(c)

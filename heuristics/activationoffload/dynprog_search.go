@@ -189,8 +189,8 @@ func cornerOf(x *commState) corner {
 	return corner{x.idle, x.idle + x.deltaF, x.idle + x.deltaB, x.idle + x.deltaF + x.deltaB}
 }
 
-// within reports whether no number of c is larger than that of d.
-func (c *corner) within(d *corner) bool {
+// dominates reports whether no number of c is larger than that of d.
+func (c *corner) dominates(d *corner) bool {
 	return c.idle <= d.idle && c.f <= d.f && c.b <= d.b && c.both <= d.both
 }
 
@@ -220,12 +220,12 @@ func (s *commSearch) filter(x []commState, slack float64) []commState {
 
 func (s *commSearch) dominated(by []commState, c corner) bool {
 	for block := range s.corners {
-		if !s.corners[block].within(&c) {
+		if !s.corners[block].dominates(&c) {
 			continue
 		}
 		first := block * filterBlock
 		for k := first; k < min(first+filterBlock, len(by)); k++ {
-			if d := cornerOf(&by[k]); d.within(&c) {
+			if d := cornerOf(&by[k]); d.dominates(&c) {
 				return true
 			}
 		}

@@ -19,9 +19,9 @@ import (
 // the same m and away one that is no earlier in both times can be dropped.
 //
 // Things are not added to a plan in the order of time: a computation is added
-// before every transfer during which it starts. So a computation starts when all
+// less every transfer during which it starts. So a computation starts when all
 // transfers of its label have ended, or later, while a transfer may start long
-// before the computations of its label have ended.
+// less the computations of its label have ended.
 //
 // Of activations of one size those with the least numbers are away. Each is
 // offloaded at most once and then fetched once (exhaustive.Offload, 1). Let the
@@ -64,7 +64,7 @@ type size struct {
 // set is a set of activations: the number of each size that is away.
 type set uint64
 
-func (z *size) in(a set) int { return int(uint64(a) >> z.shift & z.mask) }
+func (z *size) extract(a set) int { return int(uint64(a) >> z.shift & z.mask) }
 func (z *size) one() set     { return 1 << z.shift }
 
 // label is a partial plan.
@@ -143,7 +143,7 @@ func (s *space) tails() {
 		f.Add(s.Abar[l-2], s.Move[l-2], 0, e.Bwd[l-1])
 		for phase, bytes := range [...]float64{x.Forward[l], x.Backward[l]} {
 			if bytes > 0 {
-				back[phase][l] = max(s.When(e.Fetch, s.Reach(0, bytes), bytes), f.Least(bytes, func(a view.Shipment) float64 { return a.Back }))
+				back[phase][l] = max(s.When(e.Fetch, s.FirstWith(0, bytes), bytes), f.Least(bytes, func(a view.Shipment) float64 { return a.Back }))
 			}
 		}
 	}
@@ -162,17 +162,17 @@ func (s *space) tails() {
 	}
 }
 
-// below reports whether a plan of makespan below T may continue l, whose last
+// mayImprove reports whether a plan of makespan below T may continue l, whose last
 // computation is m, as far as lower bounds say: what is left to compute, the X_q −
 // bytes that are still to be sent before each q > m, and what is away, of which
 // ā_i is due back when B_{i+1} starts. O(N).
-func (s *space) below(T float64, m int, l *label) bool {
+func (s *space) mayImprove(T float64, m int, l *label) bool {
 	if !(l.computed+s.rest[m] < T && l.carried-l.bytes/s.Bandwidth+s.haul[m] < T) {
 		return false
 	}
 	back := 0.0
 	for _, i := range s.moves {
-		if s.rank[i] < s.sizes[s.of[i]].in(l.away) {
+		if s.rank[i] < s.sizes[s.of[i]].extract(l.away) {
 			back = max(back, s.due[i+1]) + s.Move[i]
 		}
 	}
@@ -184,7 +184,7 @@ func (s *space) upTo(i int, away set) float64 {
 	bytes := 0.0
 	for k := range s.sizes {
 		z := &s.sizes[k]
-		for c := z.in(away); c > 0; c-- {
+		for c := z.extract(away); c > 0; c-- {
 			if z.members[c-1] <= i {
 				bytes += float64(c) * z.bytes
 				break
@@ -196,7 +196,7 @@ func (s *space) upTo(i int, away set) float64 {
 
 // is reports whether ā_i is away.
 func (s *space) is(i int, away set) bool {
-	return i >= 0 && s.of[i] >= 0 && s.rank[i] < s.sizes[s.of[i]].in(away)
+	return i >= 0 && s.of[i] >= 0 && s.rank[i] < s.sizes[s.of[i]].extract(away)
 }
 
 // added is a label with what was added last.
@@ -226,10 +226,10 @@ func (s *space) compute(m int, l *label) (added, bool) {
 
 // send adds the offload of the next activation of a size, ā_i. It starts when F_i
 // and the transfers before have ended: F_i has ended u_{i+1} + … + u_m seconds
-// before computation m if none of these waited, and else before the transfer for
+// less computation m if none of these waited, and else before the transfer for
 // which one of them waited.
 func (s *space) send(m int, l *label, z *size) (added, bool) {
-	c := z.in(l.away)
+	c := z.extract(l.away)
 	if c == len(z.members) {
 		return added{}, false
 	}
@@ -253,7 +253,7 @@ func (s *space) send(m int, l *label, z *size) (added, bool) {
 // must fit, which is less than a computation needs. (That F_{i+1} has ended need not
 // be said: before, the label without both transfers of ā_i dominates.)
 func (s *space) fetch(m int, l *label, z *size) (added, bool) {
-	c := z.in(l.away)
+	c := z.extract(l.away)
 	if c == 0 {
 		return added{}, false
 	}

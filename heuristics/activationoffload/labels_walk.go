@@ -65,10 +65,10 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 			}
 			for k := range w.sizes {
 				z := &w.sizes[k]
-				if x, ok := w.send(m, &l, z); ok && !w.computed.known(x.away, x.computed) && w.keep(m, &x.label, l.node, x.i+1) {
+				if x, ok := w.send(m, &l, z); ok && !w.computed.isReached(x.away, x.computed) && w.keep(m, &x.label, l.node, x.i+1) {
 					w.push(x.label)
 				}
-				if x, ok := w.fetch(m, &l, z); ok && !w.computed.known(x.away, x.computed) && w.keep(m, &x.label, l.node, -x.i-1) {
+				if x, ok := w.fetch(m, &l, z); ok && !w.computed.isReached(x.away, x.computed) && w.keep(m, &x.label, l.node, -x.i-1) {
 					w.push(x.label)
 				}
 			}
@@ -80,7 +80,7 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 
 // keep notes how x came about, unless it leads to no plan that is sought.
 func (w *walk) keep(m int, x *label, before int32, add int) bool {
-	if !w.below(w.best, m, x) {
+	if !w.mayImprove(w.best, m, x) {
 		w.excluded.Bounded++
 		return false
 	}
@@ -126,7 +126,7 @@ func (w *walk) plan(last int32, method string) *plan.Plan {
 func (w *walk) push(l label) {
 	h := append(w.heap, l)
 	k := len(h) - 1
-	for k > 0 && h[k].before(&h[(k-1)/2]) {
+	for k > 0 && h[k].less(&h[(k-1)/2]) {
 		h[k], h[(k-1)/2] = h[(k-1)/2], h[k]
 		k = (k - 1) / 2
 	}
@@ -141,10 +141,10 @@ func (w *walk) pop() label {
 	h = h[:last]
 	for k := 0; ; {
 		c := 2*k + 1
-		if c+1 < len(h) && h[c+1].before(&h[c]) {
+		if c+1 < len(h) && h[c+1].less(&h[c]) {
 			c++
 		}
-		if c >= len(h) || !h[c].before(&h[k]) {
+		if c >= len(h) || !h[c].less(&h[k]) {
 			break
 		}
 		h[k], h[c] = h[c], h[k]
@@ -154,7 +154,7 @@ func (w *walk) pop() label {
 	return top
 }
 
-func (l *label) before(o *label) bool {
+func (l *label) less(o *label) bool {
 	return l.carried < o.carried || l.carried == o.carried && l.computed < o.computed
 }
 
@@ -190,8 +190,8 @@ func (t *table) find(a set) *slot {
 	}
 }
 
-// known reports whether the time of a set is x or less.
-func (t *table) known(a set, x float64) bool {
+// isReached reports whether the time of a set is x or less.
+func (t *table) isReached(a set, x float64) bool {
 	s := t.find(a)
 	return s.stamp == t.stamp && s.time <= x
 }

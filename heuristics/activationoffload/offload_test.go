@@ -58,7 +58,7 @@ func longSizes(c *chain.Chain) {
 		*x = math.Round(1000 * *x)
 	}
 	for i := range c.Layers {
-		c.Layers[i].Settle()
+		c.Layers[i].ClampOverhead()
 	}
 }
 

@@ -79,7 +79,7 @@ func closeIn(ctx context.Context, r *proof.Optimum, w *walk, gap float64) {
 			return
 		}
 		// Each of 2N computations and of 2N transfers adds some sums of times.
-		r.Raise(plan.Below(target, 32*w.N), "label")
+		r.Raise(plan.RoundDown(target, 32*w.N), "label")
 		r.Why = w.excluded.Shares()
 		if last > 0 {
 			return

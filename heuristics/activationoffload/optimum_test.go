@@ -32,7 +32,7 @@ func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 			l := &c.Layers[i]
 			l.Saved = sizes[r.IntN(2)]
 			l.Activation = min(l.Activation, l.Saved)
-			l.Settle()
+			l.ClampOverhead()
 		}
 	case 2:
 		c, p.Memory, p.Bandwidth = exhaustive.RandomOffload(r, max(3, layers))

@@ -67,8 +67,8 @@ func (s *searcher) done() bool {
 	return s.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil
 }
 
-// offer makes order the best if it is shorter. The order is that of starts.
-func (s *searcher) offer(order []int, T float64) {
+// updateIncumbent makes order the best if it is shorter. The order is that of starts.
+func (s *searcher) updateIncumbent(order []int, T float64) {
 	if T < s.T {
 		s.T = T
 		s.order = append(s.order[:0], order...)
@@ -84,7 +84,7 @@ func (s *searcher) offerSet() {
 	s.sched.Explain = false
 	if err == nil {
 		order := s.in.OrderOf(p)
-		s.offer(order, min(s.set.T, s.dec.M.Run(order)))
+		s.updateIncumbent(order, min(s.set.T, s.dec.M.Run(order)))
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *searcher) orders() {
 			if heat.accept(t-T, s.rng) {
 				list = append(list[:0], s.dec.Order...)
 				T = t
-				s.offer(s.dec.Order, t)
+				s.updateIncumbent(s.dec.Order, t)
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func (s *searcher) drop(list []int, i int) []int {
 }
 
 // add inserts an offload some events after F_i, and a prefetch some events
-// before B_{i+1}.
+// less B_{i+1}.
 func (s *searcher) add(list []int, i int) []int {
 	n := s.in.N
 	if s.in.Abar[i] == 0 || i == n-1 {

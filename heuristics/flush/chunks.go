@@ -34,15 +34,15 @@ func Interleaved(_ context.Context, v *flush.Instance) flush.Order {
 			warm = len(forward) // as in Megatron
 		}
 		for _, s := range forward[:warm] {
-			o[g] = append(o[g], flush.On(s, flush.F))
+			o[g] = append(o[g], flush.LetterOf(s, flush.F))
 		}
 		for i, s := range backward {
 			if warm+i < len(forward) {
-				o[g] = append(o[g], flush.On(forward[warm+i], flush.F))
+				o[g] = append(o[g], flush.LetterOf(forward[warm+i], flush.F))
 			}
-			o[g] = append(o[g], flush.On(s, flush.B))
+			o[g] = append(o[g], flush.LetterOf(s, flush.B))
 			if v.Split[s] {
-				o[g] = append(o[g], flush.On(s, flush.W))
+				o[g] = append(o[g], flush.LetterOf(s, flush.W))
 			}
 		}
 	}
@@ -56,13 +56,13 @@ func LoopedBFS(_ context.Context, v *flush.Instance) flush.Order {
 	for g, on := range v.On {
 		for _, s := range on {
 			for range v.Jobs {
-				o[g] = append(o[g], flush.On(s, flush.F))
+				o[g] = append(o[g], flush.LetterOf(s, flush.F))
 			}
 		}
 		for _, s := range slices.Backward(on) {
 			for range v.Jobs {
-				if o[g] = append(o[g], flush.On(s, flush.B)); v.Split[s] {
-					o[g] = append(o[g], flush.On(s, flush.W))
+				if o[g] = append(o[g], flush.LetterOf(s, flush.B)); v.Split[s] {
+					o[g] = append(o[g], flush.LetterOf(s, flush.W))
 				}
 			}
 		}
@@ -117,12 +117,12 @@ func (b *block) order(v *flush.Instance) flush.Order {
 	for g := range o {
 		s0, s1 := v.On[g][0], v.On[g][1]
 		f0, f1, b1, b0 := b.starts(v.GPUs, g)
-		slots := []slot{{f0, flush.On(s0, flush.F)}, {f1, flush.On(s1, flush.F)}, {b1, flush.On(s1, flush.B)}, {b0, flush.On(s0, flush.B)}}
+		slots := []slot{{f0, flush.LetterOf(s0, flush.F)}, {f1, flush.LetterOf(s1, flush.F)}, {b1, flush.LetterOf(s1, flush.B)}, {b0, flush.LetterOf(s0, flush.B)}}
 		used := 0
 		for _, x := range slots {
 			used |= 1 << (x.at % period)
 		}
-		for _, x := range [2]slot{{b1, flush.On(s1, flush.W)}, {b0, flush.On(s0, flush.W)}} {
+		for _, x := range [2]slot{{b1, flush.LetterOf(s1, flush.W)}, {b0, flush.LetterOf(s0, flush.W)}} {
 			for used&(1<<(x.at%period)) != 0 {
 				x.at++
 			}
@@ -165,7 +165,7 @@ func controllable(ctx context.Context, v *flush.Instance, sum int) flush.Order {
 						if c := total - a - b; c < 1 || c > period || !x.free(v.GPUs) || found != nil && ctx.Err() != nil {
 							continue
 						}
-						if o := x.order(v); v.Holds(o) && t.Run(o, nil) && t.Objective() < least {
+						if o := x.order(v); v.KeepsMemory(o) && t.Run(o, nil) && t.Objective() < least {
 							found, least = o, t.Objective()
 						}
 					}
@@ -213,7 +213,7 @@ func zbv(v *flush.Instance) flush.Order {
 			for _, kind := range kinds {
 				s := v.On[g][chunk]
 				if n[chunk][kind] < v.Jobs && (kind != flush.W || v.Split[s]) {
-					o[g] = append(o[g], flush.On(s, kind))
+					o[g] = append(o[g], flush.LetterOf(s, kind))
 				}
 				n[chunk][kind]++
 			}

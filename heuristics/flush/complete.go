@@ -48,7 +48,7 @@ func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, boun
 				low, why = max(low, target+1), m.conflicts()
 			case lcg.Feasible:
 				o := m.order()
-				if v.Fused && !v.Holds(o) {
+				if v.Fused && !v.KeepsMemory(o) {
 					return best, max(bound, float64(low)*unit), why
 				}
 				s, err := v.Schedule(o)
@@ -132,7 +132,7 @@ func newStartTimes(v *flush.Instance, unit float64, target int, best *flush.Sche
 	for s := range v.Stages {
 		for _, kind := range v.Kinds(s) {
 			for j := range v.Jobs {
-				op := int(flush.On(s, kind))*v.Jobs + j
+				op := int(flush.LetterOf(s, kind))*v.Jobs + j
 				m.starts[op] = m.s.Var(0, horizon)
 				m.ops[v.GPU[s]] = append(m.ops[v.GPU[s]], op)
 			}
@@ -152,13 +152,13 @@ func (m *startTimes) precedences(units func(float64) int, target int) {
 		m.s.Difference(m.starts[before], m.starts[op], m.length(before)+units(delay), nil)
 	}
 	for g, ops := range m.ops {
-		first := int(flush.On(v.On[g][0], flush.F)) * v.Jobs
+		first := int(flush.LetterOf(v.On[g][0], flush.F)) * v.Jobs
 		for _, op := range ops {
 			l, j := flush.Letter(op/v.Jobs), op%v.Jobs
 			if from, delay := v.Needs(l); from >= 0 {
 				after(op, int(from)*v.Jobs+j, delay)
 			}
-			if from := v.Before(l); from >= 0 {
+			if from := v.Predecessor(l); from >= 0 {
 				after(op, int(from)*v.Jobs+j, 0)
 			}
 			if j > 0 {
@@ -191,8 +191,8 @@ func (m *startTimes) comesFirst(a, b int) bool {
 	return ok && m.free == nil && m.comesFirst(x, y)
 }
 
-// before returns the literal that one operation of a GPU comes before another, or that it is known.
-func (m *startTimes) before(a, b int) (l lcg.Lit, known, value bool) {
+// orderLiteral returns the literal that one operation of a GPU comes before another, or that it is known.
+func (m *startTimes) orderLiteral(a, b int) (l lcg.Lit, known, value bool) {
 	switch {
 	case m.comesFirst(a, b):
 		return l, true, true
@@ -240,7 +240,7 @@ func (m *startTimes) machine(g int, best *flush.Schedule) {
 				continue
 			}
 			if x, y, ok := m.alike(a, b); ok && m.free == nil { // W in the order of the Bs
-				if l, known, _ := m.before(x, y); !known {
+				if l, known, _ := m.orderLiteral(x, y); !known {
 					m.pairs[[2]int{a, b}] = l
 					p, q := l, l.Not()
 					m.s.Difference(m.starts[a], m.starts[b], m.length(a), &p)
@@ -260,7 +260,7 @@ func (m *startTimes) machine(g int, best *flush.Schedule) {
 		for _, b := range ops {
 			l, known, value := lcg.Never, true, false
 			if a != b {
-				l, known, value = m.before(a, b)
+				l, known, value = m.orderLiteral(a, b)
 			}
 			switch {
 			case known && value:
@@ -277,7 +277,7 @@ func (m *startTimes) machine(g int, best *flush.Schedule) {
 			if a/m.v.Jobs == b/m.v.Jobs {
 				continue
 			}
-			l, known, _ := m.before(a, b)
+			l, known, _ := m.orderLiteral(a, b)
 			if known {
 				continue
 			}
@@ -303,7 +303,7 @@ func (m *startTimes) alike(a, b int) (x, y int, ok bool) {
 
 // implies adds that a literal implies that an operation comes before another.
 func (m *startTimes) implies(l lcg.Lit, a, b int) {
-	if other, known, _ := m.before(a, b); !known {
+	if other, known, _ := m.orderLiteral(a, b); !known {
 		m.s.Implies(l, other)
 	}
 }
@@ -318,7 +318,7 @@ func (m *startTimes) memory(g, op int) {
 	var weights []int64
 	room := m.v.Room[g] - change(op)
 	for _, other := range m.ops[g] {
-		l, known, value := m.before(other, op)
+		l, known, value := m.orderLiteral(other, op)
 		switch w := change(other); {
 		case other == op || w == 0:
 		case known && value:
@@ -343,7 +343,7 @@ func (m *startTimes) order() flush.Order {
 			if a == b {
 				return 0
 			}
-			l, known, value := m.before(a, b)
+			l, known, value := m.orderLiteral(a, b)
 			if !known {
 				value = m.s.Value(l.X) >= int(l.K)
 			}

@@ -88,7 +88,7 @@ func TestCompleteSearch(t *testing.T) {
 			g := heuristics.Goal{Bound: v.Bound().Value}
 			f := heuristics.Exact(t.Context(), v, g)
 			s, err := v.Schedule(f.Order)
-			if err != nil || !v.Holds(f.Order) || s.Objective != u.span || math.Abs(max(f.Bound, g.Bound)-u.span) > 1e-6 {
+			if err != nil || !v.KeepsMemory(f.Order) || s.Objective != u.span || math.Abs(max(f.Bound, g.Bound)-u.span) > 1e-6 {
 				t.Errorf("%v: span %g, bound %g by %s; want %g", err, s.Objective, max(f.Bound, g.Bound), f.By, u.span)
 			}
 		})

@@ -159,8 +159,8 @@ func (x *branching) branch(ctx context.Context) {
 	var children []child
 	for s := range x.v.Stages {
 		for _, kind := range x.v.Kinds(s) {
-			if l := flush.On(s, kind); x.can(l) {
-				children = append(children, child{l, x.after(l)})
+			if l := flush.LetterOf(s, kind); x.can(l) {
+				children = append(children, child{l, x.pathsAfter(l)})
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (x *branching) branch(ctx context.Context) {
 // can reports whether the next operation of a letter has what it needs, and room.
 func (x *branching) can(l flush.Letter) bool {
 	from, _ := x.v.Needs(l)
-	before := x.v.Before(l)
+	before := x.v.Predecessor(l)
 	if x.count[l] == x.v.Jobs || from >= 0 && x.count[from] <= x.count[l] || before >= 0 && x.count[before] <= x.count[l] {
 		return false
 	}
@@ -189,8 +189,8 @@ func (x *branching) can(l flush.Letter) bool {
 	return !l.Takes() || x.held[x.v.GPU[s]]+x.v.Memory[s][l.Kind()] <= x.v.Room[x.v.GPU[s]]
 }
 
-// after returns the paths to the end of the next operation of a letter.
-func (x *branching) after(l flush.Letter) paths {
+// pathsAfter returns the paths to the end of the next operation of a letter.
+func (x *branching) pathsAfter(l flush.Letter) paths {
 	g, time := x.v.GPU[l.Stage()], x.v.Time[l.Stage()][l.Kind()]
 	p := slices.Clone(x.free[x.lane(l)])
 	behind := func(q paths, delay float64) {
@@ -202,7 +202,7 @@ func (x *branching) after(l flush.Letter) paths {
 		behind(x.end[from][x.count[l]], delay)
 	}
 	if x.v.Moves[g] {
-		if from := x.v.Before(l); from >= 0 {
+		if from := x.v.Predecessor(l); from >= 0 {
 			behind(x.end[from][x.count[l]], 0)
 		}
 		if l.Takes() {
@@ -280,7 +280,7 @@ func (x *branching) dominated() bool {
 		for next := range x.count {
 			letter := flush.Letter(next)
 			need, _ := x.v.Needs(letter)
-			if (int(need) == l || int(x.v.Before(letter)) == l) && slices.Contains(x.v.Kinds(letter.Stage()), letter.Kind()) {
+			if (int(need) == l || int(x.v.Predecessor(letter)) == l) && slices.Contains(x.v.Kinds(letter.Stage()), letter.Kind()) {
 				from = min(from, x.count[next])
 			}
 		}

@@ -39,7 +39,7 @@ func (w *word) put(kind, n int) {
 		return
 	}
 	for n = min(n, w.v.Jobs-w.n[kind]); n > 0; n-- {
-		w.letters = append(w.letters, flush.On(w.stage, kind))
+		w.letters = append(w.letters, flush.LetterOf(w.stage, kind))
 		w.n[kind]++
 	}
 }
@@ -88,18 +88,18 @@ func OneFOneB(_ context.Context, v *flush.Instance) flush.Order {
 // ZBH1 is 1F1B whose stage g, from 0, is g Ws behind its Bs, so that all stages hold as
 // much as the first one does there (Qi et al. 2024, §2.1). O(operations).
 func ZBH1(_ context.Context, v *flush.Instance) flush.Order {
-	return behind(v, func(g int) (warm, late int) { return v.GPUs - g, g })
+	return delayedW(v, func(g int) (warm, late int) { return v.GPUs - g, g })
 }
 
 // ZBH2 is [ZBH1] with twice as many micro-batches on their way, 2P − 1 on the first
 // stage: no GPU waits for its first B where F, B and W take one time (§2.2).
 func ZBH2(_ context.Context, v *flush.Instance) flush.Order {
-	return behind(v, func(g int) (warm, late int) { return 2*(v.GPUs-g) - 1, 2 * g })
+	return delayedW(v, func(g int) (warm, late int) { return 2*(v.GPUs-g) - 1, 2 * g })
 }
 
-// behind runs warm Fs, then B and F by turns, W so many Bs late; what is left of the Ws
+// delayedW runs warm Fs, then B and F by turns, W so many Bs late; what is left of the Ws
 // fills the end, one after each B.
-func behind(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
+func delayedW(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
 	if one(v) == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func behind(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
 func best(v *flush.Instance, orders ...flush.Order) *flush.Schedule {
 	var found *flush.Schedule
 	for _, o := range orders {
-		if o == nil || !v.Complete(o) || !v.Holds(o) {
+		if o == nil || !v.Complete(o) || !v.KeepsMemory(o) {
 			continue
 		}
 		if s, err := v.Schedule(o); err == nil && (found == nil || s.Objective < found.Objective) {

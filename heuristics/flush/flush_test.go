@@ -61,7 +61,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 				method = flush.Send(method)
 			}
 			o := method(t.Context(), v)
-			if o == nil || !v.Complete(o) || !v.Holds(o) {
+			if o == nil || !v.Complete(o) || !v.KeepsMemory(o) {
 				if name == "list" {
 					t.Fatalf("case %d: list finds nothing, there is a plan\n%+v %+v", n, in, p)
 				}

@@ -74,7 +74,7 @@ func (l *lister) serve(g int, now float64) {
 	chosen, next, blocked := flush.Letter(-1), never, false
 	for _, s := range l.v.On[g] {
 		for _, kind := range [2]int{flush.F, flush.B} {
-			x := flush.On(s, kind)
+			x := flush.LetterOf(s, kind)
 			ready := l.ready(x)
 			switch {
 			case ready == never || kind == flush.F && !l.admits(g, s):
@@ -82,7 +82,7 @@ func (l *lister) serve(g int, now float64) {
 				blocked = true
 			case ready > now:
 				next = min(next, ready)
-			case chosen < 0 || l.before(g, x, chosen):
+			case chosen < 0 || l.moreUrgent(g, x, chosen):
 				chosen = x
 			}
 		}
@@ -135,7 +135,7 @@ func (l *lister) ready(x flush.Letter) float64 {
 func (l *lister) admits(g, s int) bool {
 	on := l.v.On[g]
 	first, last := on[0], on[len(on)-1]
-	if s == first && l.count[flush.On(s, flush.F)]-l.count[flush.On(s, flush.B)] >= l.rule.cap[g] {
+	if s == first && l.count[flush.LetterOf(s, flush.F)]-l.count[flush.LetterOf(s, flush.B)] >= l.rule.cap[g] {
 		return false
 	}
 	need := l.held[g] + l.v.Memory[s][flush.F]
@@ -144,20 +144,20 @@ func (l *lister) admits(g, s int) bool {
 			need = max(need, l.held[g]+l.v.Memory[s][flush.F]+max(0, l.v.Memory[r][flush.B]))
 		}
 	}
-	oldest := l.count[flush.On(last, flush.F)] // its number
+	oldest := l.count[flush.LetterOf(last, flush.F)] // its number
 	for _, r := range on {
-		if l.count[flush.On(r, flush.F)] == oldest && !(r == s) {
+		if l.count[flush.LetterOf(r, flush.F)] == oldest && !(r == s) {
 			need += l.v.Memory[r][flush.F]
 		}
 	}
 	return need <= l.v.Room[g]
 }
 
-// before reports whether x is more urgent than y.
-func (l *lister) before(g int, x, y flush.Letter) bool {
+// orderLiteral reports whether x is more urgent than y.
+func (l *lister) moreUrgent(g int, x, y flush.Letter) bool {
 	if x.Kind() != y.Kind() {
 		first := l.v.On[g][len(l.v.On[g])-1]
-		forward := l.rule.forward && l.count[flush.On(first, flush.B)] == 0
+		forward := l.rule.forward && l.count[flush.LetterOf(first, flush.B)] == 0
 		return (x.Kind() == flush.F) == forward
 	}
 	if x.Kind() == flush.F && l.rule.shallow {
@@ -170,7 +170,7 @@ func (l *lister) before(g int, x, y flush.Letter) bool {
 func (l *lister) weight(g int) flush.Letter {
 	chosen, most := flush.Letter(-1), 0
 	for _, s := range l.v.On[g] {
-		if w := flush.On(s, flush.W); l.v.Split[s] && l.count[w-1]-l.count[w] > most {
+		if w := flush.LetterOf(s, flush.W); l.v.Split[s] && l.count[w-1]-l.count[w] > most {
 			chosen, most = w, l.count[w-1]-l.count[w]
 		}
 	}
@@ -247,7 +247,7 @@ func oneByOne(v *flush.Instance) flush.Order {
 	put := func(s int, kinds ...int) {
 		for _, kind := range kinds {
 			if slices.Contains(v.Kinds(s), kind) {
-				o[v.GPU[s]] = append(o[v.GPU[s]], flush.On(s, kind))
+				o[v.GPU[s]] = append(o[v.GPU[s]], flush.LetterOf(s, kind))
 			}
 		}
 	}

@@ -109,22 +109,22 @@ func (m *modulo) try(T, wait float64) bool {
 		if s > 0 {
 			ready += v.Delay[s-1]
 		}
-		if !place(flush.On(s, flush.F), ready) {
+		if !place(flush.LetterOf(s, flush.F), ready) {
 			return false
 		}
-		ready = starts[flush.On(s, flush.F)] + v.Time[s][flush.F]
+		ready = starts[flush.LetterOf(s, flush.F)] + v.Time[s][flush.F]
 	}
 	for s := v.Stages - 1; s >= 0; s-- {
 		if s < v.Stages-1 {
 			ready += v.Delay[s]
 		}
-		if !place(flush.On(s, flush.B), ready) {
+		if !place(flush.LetterOf(s, flush.B), ready) {
 			return false
 		}
-		ready = starts[flush.On(s, flush.B)] + v.Time[s][flush.B]
+		ready = starts[flush.LetterOf(s, flush.B)] + v.Time[s][flush.B]
 	}
 	for s := v.Stages - 1; s >= 0; s-- {
-		if v.Split[s] && !place(flush.On(s, flush.W), starts[flush.On(s, flush.B)]+v.Time[s][flush.B]) {
+		if v.Split[s] && !place(flush.LetterOf(s, flush.W), starts[flush.LetterOf(s, flush.B)]+v.Time[s][flush.B]) {
 			return false
 		}
 	}
@@ -142,7 +142,7 @@ func (m *modulo) keep(starts []float64, T float64) bool {
 		var all []placed
 		for _, s := range m.v.On[g] {
 			for _, kind := range m.v.Kinds(s) {
-				l := flush.On(s, kind)
+				l := flush.LetterOf(s, kind)
 				for j := range m.v.Jobs {
 					all = append(all, placed{starts[l] + float64(j)*T, l})
 				}
@@ -153,7 +153,7 @@ func (m *modulo) keep(starts []float64, T float64) bool {
 			o[g] = append(o[g], x.letter)
 		}
 	}
-	if !m.v.Complete(o) || !m.v.Holds(o) || !m.t.Run(o, nil) || m.t.Objective() >= m.least {
+	if !m.v.Complete(o) || !m.v.KeepsMemory(o) || !m.t.Run(o, nil) || m.t.Objective() >= m.least {
 		return false
 	}
 	m.found, m.least = o, m.t.Objective()

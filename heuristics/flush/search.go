@@ -141,7 +141,7 @@ func move(word []flush.Letter, from, to int) {
 // all have room.
 func (a *annealer) fits(g int) bool {
 	for _, s := range a.v.On[g] {
-		clear(a.count[flush.On(s, 0):flush.On(s+1, 0)])
+		clear(a.count[flush.LetterOf(s, 0):flush.LetterOf(s+1, 0)])
 	}
 	held := int64(0)
 	for i, l := range a.order[g] {
@@ -149,7 +149,7 @@ func (a *annealer) fits(g int) bool {
 		if held > a.v.Room[g] && !a.v.Fuses(a.order[g], i, a.count) {
 			return false
 		}
-		if from := a.v.Before(l); from >= 0 && a.count[l] >= a.count[from] {
+		if from := a.v.Predecessor(l); from >= 0 && a.count[l] >= a.count[from] {
 			return false
 		}
 		a.count[l]++

@@ -83,7 +83,7 @@ func (x *copying) put(l flush.Letter) {
 
 // send appends an O, that of the first that waits.
 func (x *copying) send() {
-	x.put(flush.On(x.unsent[0], flush.O))
+	x.put(flush.LetterOf(x.unsent[0], flush.O))
 	x.unsent = x.unsent[1:]
 }
 
@@ -102,7 +102,7 @@ func (x *copying) add(left []flush.Letter, lag, lead int) bool {
 	for k, l := range left[:min(lead+1, len(left))] {
 		if s := l.Stage(); l.Kind() == flush.B && x.v.Sends[s] {
 			ahead[s]++
-			if x.count[flush.On(s, flush.P)] < x.count[l]+ahead[s] && !x.fetch(s, k == 0, between) {
+			if x.count[flush.LetterOf(s, flush.P)] < x.count[l]+ahead[s] && !x.fetch(s, k == 0, between) {
 				if k == 0 {
 					return false
 				}
@@ -128,14 +128,14 @@ func (x *copying) add(left []flush.Letter, lag, lead int) bool {
 // fetch appends the P of a stage if it must, or if it can: what is sent is there, and there is room for it beside
 // what is taken before its B.
 func (x *copying) fetch(s int, must bool, between int64) bool {
-	p := flush.On(s, flush.P)
-	for must && x.count[p] >= x.count[flush.On(s, flush.O)] {
+	p := flush.LetterOf(s, flush.P)
+	for must && x.count[p] >= x.count[flush.LetterOf(s, flush.O)] {
 		if len(x.unsent) == 0 {
 			return false
 		}
 		x.send()
 	}
-	if x.count[p] >= x.count[flush.On(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room || !x.fits(x.v.Memory[s][flush.P]) {
+	if x.count[p] >= x.count[flush.LetterOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room || !x.fits(x.v.Memory[s][flush.P]) {
 		return false
 	}
 	x.put(p)

@@ -88,9 +88,9 @@ func (in *instance) annealed(s *view.Pattern, work int) (best *view.Pattern) {
 			try(start, k)
 		}
 		if best != nil {
-			try(best.Apart(in.Instance), 1)
+			try(best.SplitLayers(in.Instance), 1)
 		}
-		start = s.Apart(in.Instance)
+		start = s.SplitLayers(in.Instance)
 	}
 	return best
 }

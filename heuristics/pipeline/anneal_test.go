@@ -42,7 +42,7 @@ func drawnInstance(t *testing.T, r *rand.Rand) (*view.Instance, *view.Pattern) {
 	}
 	one := in.OneByOne(stages)
 	if r.IntN(2) == 0 {
-		one = one.Apart(in)
+		one = one.SplitLayers(in)
 	}
 	return in, one
 }

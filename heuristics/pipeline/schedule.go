@@ -41,7 +41,7 @@ func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 		below = best.Rate()
 	}
 	if in.N <= fineLayers && len(stages) < in.N {
-		if s := in.search(view.Apart(stages), below); s != nil {
+		if s := in.search(view.SplitLayers(stages), below); s != nil {
 			best = s
 		}
 	}

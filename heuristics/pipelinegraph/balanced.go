@@ -17,14 +17,14 @@ import (
 // other and at most the top between them.
 func Balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	for top := t.Work[t.Len()-1] / float64(p.Processors); ; top *= 1.25 {
-		if chosen, load := within(t, p, top); load <= top {
+		if chosen, load := balancedBelow(t, p, top); load <= top {
 			return chosen, load
 		}
 	}
 }
 
-// within is Balanced among stages of at most a load.
-func within(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64) {
+// balancedBelow is Balanced among stages of at most a load.
+func balancedBelow(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64) {
 	n := t.Len()
 	procs := min(p.Processors, len(t.Atoms))
 	all := n - 1
@@ -49,7 +49,7 @@ func within(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64
 				continue
 			}
 			base := max(best[j], link(j))
-			w.Below(j, func(i int) bool {
+			w.VisitSubsets(j, func(i int) bool {
 				load := t.Work[j] - t.Work[i]
 				if load > top*(1+view.Rounding) {
 					return false

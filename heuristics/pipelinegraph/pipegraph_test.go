@@ -40,7 +40,7 @@ func TestAgainstExhaustive(t *testing.T) {
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
-		v, failed := ideals.Of(x.Graph())
+		v, failed := ideals.New(x.Graph())
 		if failed != nil {
 			t.Fatal(failed)
 		}
@@ -68,7 +68,7 @@ func TestAgainstExhaustive(t *testing.T) {
 			}
 			continue
 		}
-		report, failed := verify.On(x.Graph(), p)
+		report, failed := verify.Replay(x.Graph(), p)
 		if failed != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 			t.Fatalf("%v %+v\n%s", failed, report, trials.Text(x, nil))
 		}
@@ -98,7 +98,7 @@ func TestLeastContiguous(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := ideals.Of(x.Graph())
+		v, err := ideals.New(x.Graph())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestLeastContiguous(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v at the least memory\n%s", err, trials.Text(x, nil))
 		}
-		if report, err := verify.On(x.Graph(), found); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+		if report, err := verify.Replay(x.Graph(), found); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 			t.Fatalf("%v %+v\n%s", err, report, trials.Text(x, nil))
 		}
 		inFile, err := view.New(v.Chain(v.Order(), ideals.Each, nil), p, model)
@@ -183,7 +183,7 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 			continue
 		}
 		p.Memory = free.Claims.PeakMemory - float64(r.IntN(3))
-		v, err := ideals.Of(x.Graph())
+		v, err := ideals.New(x.Graph())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestBalanced(t *testing.T) {
 			g.Nodes[i].Time++
 		}
 		p := platform.Platform{Processors: 1 + r.IntN(3), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)]}
-		v, err := ideals.Of(g)
+		v, err := ideals.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +254,7 @@ func TestReplicated(t *testing.T) {
 			g.Nodes[i].Weight = float64(r.IntN(4))
 		}
 		p := platform.Platform{Processors: 2 + r.IntN(3), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Replicas: true}
-		v, err := ideals.Of(g)
+		v, err := ideals.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +287,7 @@ func TestBalancedIsRefined(t *testing.T) {
 			g.Nodes[i].Time++
 		}
 		p := platform.Platform{Processors: 2 + r.IntN(2), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)]}
-		v, err := ideals.Of(g)
+		v, err := ideals.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func TestTooManyToReplicate(t *testing.T) {
 		}
 		g.Edges = append(g.Edges, graph.Edge{From: from, To: 2*loss - i})
 	}
-	v, err := ideals.Of(g)
+	v, err := ideals.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestCutIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := ideals.Of(x.Graph())
+	v, err := ideals.New(x.Graph())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestNothingIsBegunLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := ideals.Of(x.Graph())
+	v, err := ideals.New(x.Graph())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +498,7 @@ func pipeDreams(t *testing.T, name string) (*graph.Graph, *ideals.Lattice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := ideals.Of(g)
+	v, err := ideals.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +541,7 @@ func TestPipeDreamsReplicatedPeriods(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				report, err := verify.On(g, x)
+				report, err := verify.Replay(g, x)
 				if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 					t.Fatalf("%v %+v", err, report)
 				}

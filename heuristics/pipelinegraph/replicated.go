@@ -38,7 +38,7 @@ func Replicated(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	best[0][n-1] = 0
 	w := t.Walk()
 	for j := n - 1; j > 0; j-- { // what is in an ideal has a smaller number
-		w.Below(j, func(i int) bool {
+		w.VisitSubsets(j, func(i int) bool {
 			for c := 1; c <= procs; c++ {
 				reduce := 4 * float64(c-1) * (weight[j] - weight[i]) / (float64(c) * p.Bandwidth)
 				load := (t.Work[j] - t.Work[i] + reduce) / float64(c)

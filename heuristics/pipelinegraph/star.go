@@ -71,7 +71,7 @@ func (s *star) idealsAt(period float64) []int {
 			if s.stop.Given() {
 				return nil
 			}
-			s.walk.Below(j, func(i int) bool {
+			s.walk.VisitSubsets(j, func(i int) bool {
 				work := t.Work[j] - t.Work[i]
 				if work > period*(1+view.Rounding) {
 					return false

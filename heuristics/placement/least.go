@@ -149,7 +149,7 @@ func split(in *placement.Instance, seed uint64) []*part {
 			p.equal = append(p.equal, sorted)
 			continue
 		}
-		p := &part{in: in.Of(set), equal: [][]int{sorted}, order: order}
+		p := &part{in: in.Subset(set), equal: [][]int{sorted}, order: order}
 		p.rises = p.in.Rises()
 		p.bound = p.rises.Up(p.in.Load())
 		p.mender = newRepairer(p.in, seed)
@@ -191,7 +191,7 @@ func (p *part) construct(ctx context.Context, enough int64) {
 				return
 			}
 			if offsets := place(p.in, Sorted(p.in, o)); p.in.Height(offsets) < p.height {
-				p.take(offsets)
+				p.updateIncumbent(offsets)
 			}
 		}
 	}
@@ -208,12 +208,12 @@ func (p *part) anneal(ctx context.Context, round int, enough int64, seed uint64)
 	f := Found{Offsets: p.offsets, Height: p.height, Bound: p.bound}
 	steps := min(iterations, p.share<<round/len(p.in.Buffers))
 	if anneal(ctx, p.in, &f, Goal{Enough: enough, Seed: seed + uint64(round)}, steps); f.Height < p.height {
-		p.take(f.Offsets)
+		p.updateIncumbent(f.Offsets)
 	}
 }
 
-// take keeps offsets that are lower.
-func (p *part) take(offsets []int64) { p.offsets, p.height = offsets, p.in.Height(offsets) }
+// updateIncumbent keeps offsets that are lower.
+func (p *part) updateIncumbent(offsets []int64) { p.offsets, p.height = offsets, p.in.Height(offsets) }
 
 // repair mends the order of first fit, until that helps no more: where nothing is to spare, the
 // tree is better.
@@ -222,7 +222,7 @@ func (p *part) repair(ctx context.Context, round int, enough int64) {
 		return
 	}
 	if better := p.mender.improve(ctx, max(p.bound, enough), p.height, p.share<<round); better != nil {
-		p.take(better)
+		p.updateIncumbent(better)
 	} else if round > 0 {
 		p.mender = nil
 	}
@@ -264,7 +264,7 @@ func (p *part) search(ctx context.Context, round int, enough int64, seed uint64)
 		case complete:
 			offsets := make([]int64, len(p.in.Buffers))
 			p.tree.offsets(offsets)
-			p.take(offsets)
+			p.updateIncumbent(offsets)
 		case refuted:
 			p.raiseTo(p.rises.Up(target+1), p.tree)
 		}

@@ -207,7 +207,7 @@ func TestWindows(t *testing.T) {
 		long := float64(1 + r.IntN(3)) // it joins all others, which are as high on it as alone
 		best += long
 		l.Buffers = append(l.Buffers, lifetimes.Buffer{ID: "long", Lower: -310, Upper: 700, Size: long})
-		for k := range 300 { // before and after the few
+		for k := range 300 { // lastGap and after the few
 			from := int64(k%150)*2 - 304
 			if k >= 150 {
 				from += 404

@@ -32,16 +32,16 @@ func newRepairer(in *placement.Instance, seed uint64) *repairer {
 	}
 }
 
-// under looks for offsets below a limit, from an order on, which it changes. It places
+// placeBelow looks for offsets below a limit, from an order on, which it changes. It places
 // so many buffers at most, and reports whether they are found.
-func (x *repairer) under(ctx context.Context, order []int, limit int64, placings int) bool {
+func (x *repairer) placeBelow(ctx context.Context, order []int, limit int64, placings int) bool {
 	for placings > 0 && ctx.Err() == nil {
 		k := fill(x.in, order, x.offsets, x.on, limit)
 		if k == len(order) {
 			return true
 		}
 		placings -= k + 1
-		i, to := order[k], x.before(order[:k], order[k], limit)
+		i, to := order[k], x.lastGap(order[:k], order[k], limit)
 		for to > 0 && x.r.IntN(4) > 0 {
 			to -= min(to, 1+x.r.IntN(1+to/8))
 		}
@@ -51,9 +51,9 @@ func (x *repairer) under(ctx context.Context, order []int, limit int64, placings
 	return false
 }
 
-// before returns after how many of the placed ones there is last room for buffer i.
+// lastGap returns after how many of the placed ones there is last room for buffer i.
 // O(n log n).
-func (x *repairer) before(placed []int, i int, limit int64) int {
+func (x *repairer) lastGap(placed []int, i int, limit int64) int {
 	b := &x.in.Buffers[i]
 	low, high := 0, max(0, len(placed)-1)
 	for low < high {
@@ -82,7 +82,7 @@ func (x *repairer) improve(ctx context.Context, bound, height int64, placings in
 		order := Sorted(x.in, o)
 		for height > bound {
 			limit := min(height-1, bound+(height-bound)/4*3)
-			if !x.under(ctx, order, limit, placings/len(Orders())) {
+			if !x.placeBelow(ctx, order, limit, placings/len(Orders())) {
 				break
 			}
 			best, height = slices.Clone(x.offsets), x.in.Height(x.offsets)

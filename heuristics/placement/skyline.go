@@ -32,7 +32,7 @@ func Skyline(in *placement.Instance, order []int) []int64 {
 				k = j
 			}
 		}
-		i := within(in, left, rank, line[k])
+		i := firstFitting(in, left, rank, line[k])
 		if i < 0 {
 			line = lift(line, k)
 			continue
@@ -44,8 +44,8 @@ func Skyline(in *placement.Instance, order []int) []int64 {
 	return offsets
 }
 
-// within takes the first buffer of the order that lives within a stretch, -1: there is none.
-func within(in *placement.Instance, left [][]int, rank []int, x interval) int {
+// firstFitting takes the first buffer of the order that lives within a stretch, -1: there is none.
+func firstFitting(in *placement.Instance, left [][]int, rank []int, x interval) int {
 	best, at, place := -1, 0, 0
 	for s := int(x.first); s <= int(x.last); s++ {
 		for k, i := range left[s] {

@@ -14,7 +14,7 @@ import (
 type Placed struct {
 	Blocks          [][]int64 // offsets of the blocks
 	Heights, Bounds []int64   // no placement of the pool is lower
-	Fits            []bool    // within the capacity
+	Fits            []bool    // firstFitting the capacity
 	Impossible      []bool    // proved: nothing fits
 	Penalty         int64
 	PenaltyBound    int64         // no placement within the capacities has less

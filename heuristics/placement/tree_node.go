@@ -29,7 +29,7 @@ func (t *tree) node(lo, hi int) verdict {
 			mark := t.mark()
 			if !t.place(k) {
 				t.why["a buffer reaches above the height"]++
-			} else if !t.settle(lo, hi) {
+			} else if !t.propagate(lo, hi) {
 				t.why["no room above the minimum offset of a section"]++
 			} else if v := t.node(lo, hi); v != refuted {
 				return v
@@ -37,7 +37,7 @@ func (t *tree) node(lo, hi int) verdict {
 			t.undo(mark)
 			t.exclude(k)
 		}
-		if !t.settle(lo, hi) {
+		if !t.propagate(lo, hi) {
 			if t.remembered < mostFailed {
 				t.failed[key] = struct{}{}
 				t.remembered++
@@ -201,7 +201,7 @@ func (t *tree) place(k int32) bool {
 			t.section[s].crossing--
 		}
 	}
-	t.leave(x)
+	t.invalidate(x)
 	top := x.low + x.room
 	for _, j := range t.meets[k] {
 		y := &t.items[j]
@@ -211,7 +211,7 @@ func (t *tree) place(k int32) bool {
 		t.items0 = append(t.items0, savedItem{j, y.drop, y.low})
 		y.drop = top
 		if y.low < top {
-			t.leave(y)
+			t.invalidate(y)
 			y.low, t.low[j] = top, top
 			if top+y.size > t.limit {
 				return false
@@ -221,9 +221,9 @@ func (t *tree) place(k int32) bool {
 	return true
 }
 
-// leave notes which sections have to be computed anew when an item leaves its low:
+// invalidate notes which sections have to be computed anew when an item leaves its low:
 // those of whose least values it has one.
-func (t *tree) leave(x *item) {
+func (t *tree) invalidate(x *item) {
 	for s := x.first; s <= x.last; s++ {
 		if y := &t.section[s]; x.low <= y.next || x.low+x.room <= y.top.other {
 			t.touch(s)
@@ -241,7 +241,7 @@ func (t *tree) exclude(k int32) {
 			continue
 		}
 		t.items0 = append(t.items0, savedItem{int32(i), y.drop, y.low})
-		t.leave(y)
+		t.invalidate(y)
 		y.low++
 		t.low[i] = y.low
 	}
@@ -251,8 +251,8 @@ func (t *tree) exclude(k int32) {
 // in small steps.
 const mostLifts = 3
 
-// settle draws the conclusions. It reports whether the node is still open.
-func (t *tree) settle(lo, hi int) bool {
+// propagate draws the conclusions. It reports whether the node is still open.
+func (t *tree) propagate(lo, hi int) bool {
 	for round := 0; ; round++ {
 		if !t.refresh() {
 			return false
@@ -286,7 +286,7 @@ func (t *tree) lift(i int32) bool {
 	}
 	if top > x.low {
 		t.items0 = append(t.items0, savedItem{i, x.drop, x.low})
-		t.leave(x)
+		t.invalidate(x)
 		x.low, t.low[i] = top, top
 		if top+x.size > t.limit {
 			return false

@@ -27,7 +27,7 @@ func (p *part) raise(ctx context.Context, round int) {
 				buffers = append(buffers, i)
 			}
 		}
-		t := newTree(p.in.Of(buffers))
+		t := newTree(p.in.Subset(buffers))
 		if t == nil {
 			continue
 		}

@@ -127,7 +127,7 @@ func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
 	i := ahead(f.m, -1, p.Memory-k.v.A[0])
 	switch {
 	case len(f.m) == 0 && k.v.N <= 1024 && k.method == "persistent":
-		return nil, noPlan(k.v, k.method, k.v.A[0]+newLeast(k.v).of(1, k.v.N), p.Memory)
+		return nil, noPlan(k.v, k.method, k.v.A[0]+newLeast(k.v).cost(1, k.v.N), p.Memory)
 	case len(f.m) == 0:
 		return nil, noPlan(k.v, k.method, math.Inf(1), p.Memory)
 	case i < 0 || math.IsNaN(p.Memory):

@@ -117,7 +117,7 @@ func TestRandomChains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bound, why := model.Of(c).LeastBound(); bound > least {
+		if bound, why := model.FromChain(c).LeastBound(); bound > least {
 			t.Fatalf("LeastBound is %g by %s, but a plan exists in %g: %+v", bound, why, least, c)
 		} else if bound < least {
 			worse["least bound"]++
@@ -194,7 +194,7 @@ func spread(r *rand.Rand, c *chain.Chain) {
 		l.Saved = l.Activation + size(more)
 		l.ForwardOverhead, l.BackwardOverhead = size(l.ForwardOverhead), size(l.BackwardOverhead)
 		l.CheckpointOverhead = size(l.CheckpointOverhead)
-		l.Settle()
+		l.ClampOverhead()
 		l.ForwardTime *= 0.1 + r.Float64()
 		l.BackwardTime *= 1e-7
 	}
@@ -203,7 +203,7 @@ func spread(r *rand.Rand, c *chain.Chain) {
 // slowPersistent is C_MP(s,t,m) of [004] (2.9)-(2.10) as it stands there, or
 // without C_1.
 func slowPersistent(c *chain.Chain, revolve bool, s, t int, m float64) float64 {
-	v := model.Of(c)
+	v := model.FromChain(c)
 	inf := math.Inf(1)
 	all := max(v.Delta[t]+v.Abar[s]+v.OF[s], v.Abar[s]+v.Delta[s]+v.Delta[s-1]+v.OB[s])
 	if s == t {
@@ -287,7 +287,7 @@ func TestRecurrences(t *testing.T) {
 	r := testfile.Random(t, 5, 8)
 	for i := range testfile.Cases(400) {
 		c := exhaustive.RandomChain(r, 1+i%6)
-		v := model.Of(c)
+		v := model.FromChain(c)
 		n := c.Len()
 		ctx := context.Background()
 		_, high := Range(c)
@@ -460,8 +460,8 @@ func TestExactCounterexamples(t *testing.T) {
 	}
 	t.Run("least memory", func(t *testing.T) {
 		c := chainOf(0, []float64{1, 0}, nil, []float64{1, 1})
-		if low, _ := Range(c); low != 2 || recomputeAll(model.Of(c)) != 3 {
-			t.Errorf("low is %g, want 2; computing everything again takes %g, want 3", low, recomputeAll(model.Of(c)))
+		if low, _ := Range(c); low != 2 || recomputeAll(model.FromChain(c)) != 3 {
+			t.Errorf("low is %g, want 2; computing everything again takes %g, want 3", low, recomputeAll(model.FromChain(c)))
 		}
 		c = chainOf(1, []float64{1, 1, 0}, nil, []float64{0, 2, 3})
 		for _, x := range exactMethods {
@@ -472,7 +472,7 @@ func TestExactCounterexamples(t *testing.T) {
 		if got := exhaustively(t, c, 5); math.IsInf(got, 1) {
 			t.Error("a plan exists in 5 bytes")
 		}
-		if least, _ := model.Of(c).LeastBound(); least > 5 {
+		if least, _ := model.FromChain(c).LeastBound(); least > 5 {
 			t.Errorf("LeastBound is %g, but a plan exists in 5 bytes", least)
 		}
 	})
@@ -490,7 +490,7 @@ func TestExactTiny(t *testing.T) {
 			t.Errorf("%s takes %g for nothing", x.name, got)
 		}
 	}
-	if least, why := model.Of(one).LeastBound(); least != 10 || why == "" {
+	if least, why := model.FromChain(one).LeastBound(); least != 10 || why == "" {
 		t.Errorf("least memory %g (%s), want 10", least, why)
 	}
 	var infeasible *plan.Infeasible
@@ -592,7 +592,7 @@ func TestTightBudget(t *testing.T) {
 	ctx := context.Background()
 	for i := range testfile.Cases(600) {
 		c := exhaustive.RandomChain(r, 2+i%6)
-		v := model.Of(c).RoundedDown(c.Len())
+		v := model.FromChain(c).RoundedDown(c.Len())
 		_, high := Range(c)
 		for _, name := range []string{"persistent", "floating", "revolve"} {
 			d, err := newProgram(name, v)
@@ -608,13 +608,13 @@ func TestTightBudget(t *testing.T) {
 				if err := d.fill(ctx, most, newBudget(ctx, v, most, want, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
-				if got := d.whole().at(m); got != want {
+				if got := d.whole().value(m); got != want {
 					t.Fatalf("%s in %g bytes: %g, want %g: %+v", name, most, got, want, c)
 				}
 				if err := d.fill(ctx, most, newBudget(ctx, v, most, want-0.5, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
-				if got := d.whole().at(m); !math.IsInf(got, 1) {
+				if got := d.whole().value(m); !math.IsInf(got, 1) {
 					t.Fatalf("%s in %g bytes: %g, the budget is %g: %+v", name, most, got, want-0.5, c)
 				}
 			}
@@ -655,7 +655,7 @@ func TestPeriodicSegments(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	v := model.Of(c)
+	v := model.FromChain(c)
 	if n, one, three := segments(v), periodicPoint(v, 1), periodicPoint(v, 3); n != 7 || one.Makespan != 88 || three.Makespan != 92 {
 		t.Errorf("up to %d segments; 1: %v, 3: %v", n, one, three)
 	}
@@ -695,7 +695,7 @@ func TestExactNetworks(t *testing.T) {
 			}
 		}
 		// Nothing at all fits in less than low.
-		if least, why := model.Of(c).LeastBound(); !equal(least, low) {
+		if least, why := model.FromChain(c).LeastBound(); !equal(least, low) {
 			t.Errorf("%s: low is %g, but %g is proved (%s)", name, low, least, why)
 		}
 		persistent := exactMethods[1]

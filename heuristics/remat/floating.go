@@ -58,7 +58,7 @@ type moves struct {
 	first   []int // O(s,t,ℓ) is o[first[s*(n+1)+ℓ]+t]
 }
 
-func (d *moves) of(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.N+1)+l]+t] }
+func (d *moves) cost(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.N+1)+l]+t] }
 
 // forward is M(F_h) while δ_t and a_{s-1}, which is not counted, are stored.
 func (d *moves) forward(s, t, h int) float64 {
@@ -122,7 +122,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 			}
 			for last := s + 1; last <= t; last++ {
 				// It is part of those of smaller r, which may have more left.
-				e.shifted(d.of(s+1, t, last), v.A[s], first, room)
+				e.shifted(d.cost(s+1, t, last), v.A[s], first, room)
 				if last > s+1 {
 					e.lower(0, &nothing, &q[last], 0, later, room)
 				}
@@ -131,7 +131,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 			for l := s; l < t; l++ {
 				e.reset()
 				for last := l + 1; last <= t; last++ {
-					e.lower(d.until[last-1]-d.until[s-1], &q[last], d.of(s, last-1, l), 0, 0, left)
+					e.lower(d.until[last-1]-d.until[s-1], &q[last], d.cost(s, last-1, l), 0, 0, left)
 				}
 				if b != nil {
 					b.prune(&e.stepFunction, s, t, l)
@@ -144,7 +144,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 				if least := needAll(v, s, t); s == t && least <= left {
 					e.push(least, 0) // (2.4)
 				} else if s == l && s < t {
-					e.shifted(d.of(s+1, t, s+1), v.Abar[s], least, left) // C_1
+					e.shifted(d.cost(s+1, t, s+1), v.Abar[s], least, left) // C_1
 				}
 				for r := s; r <= l && l < t; r++ { // C_2
 					if by := v.A[r-1] - v.A[s-1]; by >= 0 {
@@ -157,14 +157,14 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 				if need += 16 * float64(len(e.m)); need > tableLimit {
 					return exactTooLarge(d.method, v.N, need)
 				}
-				*d.of(s, t, l) = space.keep(&e.stepFunction)
+				*d.cost(s, t, l) = space.keep(&e.stepFunction)
 			}
 		}
 	}
 	return nil
 }
 
-func (d *moves) whole() *stepFunction { return d.of(1, d.v.N, 1) }
+func (d *moves) whole() *stepFunction { return d.cost(1, d.v.N, 1) }
 
 func (d *moves) append(q *model.Sequence, m float64) { d.build(q, 1, d.v.N, 1, m, false) }
 
@@ -178,7 +178,7 @@ func (d *moves) build(q *model.Sequence, s, t, l int, m float64, abar bool) {
 		all := s == t
 		best := math.Inf(1)
 		if s == l && s < t && m >= needAll(v, s, t) {
-			best, all = d.of(s+1, t, s+1).at(m-v.Abar[s]), true
+			best, all = d.cost(s+1, t, s+1).value(m-v.Abar[s]), true
 		}
 		none := 0.0
 		for h := s; h <= t; h++ {
@@ -195,12 +195,12 @@ func (d *moves) build(q *model.Sequence, s, t, l int, m float64, abar bool) {
 				if again >= best {
 					break
 				}
-				again += d.of(r, last-1, l).at(m)
+				again += d.cost(r, last-1, l).value(m)
 				for k := r; k < last && again < best; k++ {
 					if !d.printed && m < d.forward(r, t, k) {
 						break
 					}
-					if x := again + d.of(k+1, t, last).at(m-v.A[k]); x < best {
+					if x := again + d.cost(k+1, t, last).value(m-v.A[k]); x < best {
 						best, all, base, split, end = x, false, r, k, last
 					}
 				}

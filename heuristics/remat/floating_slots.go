@@ -133,7 +133,7 @@ func (f *floatingSlots) storedRow(t, last int) []float64 {
 }
 
 // at is O(s,t,ℓ,m).
-func (f *floatingSlots) at(s, t, l, m int) float64 {
+func (f *floatingSlots) value(s, t, l, m int) float64 {
 	if m < 0 {
 		return math.Inf(1)
 	}
@@ -252,7 +252,7 @@ func (f *floatingSlots) overhead(m int) float64 {
 	if m -= f.a[0]; m < 0 {
 		return math.Inf(1)
 	}
-	return f.at(1, f.N, 1, m)
+	return f.value(1, f.N, 1, m)
 }
 
 func (f *floatingSlots) append(s *model.Sequence, m int) {
@@ -265,7 +265,7 @@ func (f *floatingSlots) append(s *model.Sequence, m int) {
 // s = ℓ, so that it does not move.
 func (f *floatingSlots) sequence(q *model.Sequence, s, t, l, m int, baseIsAbar bool) {
 	for {
-		if s == l && m >= f.needAll(s, t) && (s == t || f.at(s+1, t, s+1, m-f.abar[s]) == f.at(s, t, l, m)) {
+		if s == l && m >= f.needAll(s, t) && (s == t || f.value(s+1, t, s+1, m-f.abar[s]) == f.value(s, t, l, m)) {
 			q.All(s)
 			if s < t {
 				f.sequence(q, s+1, t, s+1, m-f.abar[s], true)
@@ -287,7 +287,7 @@ func (f *floatingSlots) sequence(q *model.Sequence, s, t, l, m int, baseIsAbar b
 // choice is r, s' and t' of the candidate that is O(s,t,ℓ,m), computed as in
 // cell.
 func (f *floatingSlots) choice(s, t, l, m int) (r, split, last int) {
-	least := f.at(s, t, l, m)
+	least := f.value(s, t, l, m)
 	for r := s; r <= l; r++ {
 		m := m - f.a[r-1] + f.a[s-1]
 		if f.a[r-1] < f.a[s-1] || m < 0 {
@@ -302,7 +302,7 @@ func (f *floatingSlots) choice(s, t, l, m int) (r, split, last int) {
 				if !f.printed && m < f.needForward(r, t, split) {
 					break
 				}
-				if f.at(split+1, t, last, m-f.a[split])+f.at(r, last-1, l, m)+again == least {
+				if f.value(split+1, t, last, m-f.a[split])+f.value(r, last-1, l, m)+again == least {
 					return r, split, last
 				}
 			}

@@ -100,8 +100,8 @@ type optimum struct {
 // done says whether the best plan is proved optimal.
 func (t *optimum) done() bool { return t.time <= t.bound }
 
-// offer takes a plan of such operations if it is better than the best.
-func (t *optimum) offer(write func(q *model.Sequence)) {
+// updateIncumbent takes a plan of such operations if it is better than the best.
+func (t *optimum) updateIncumbent(write func(q *model.Sequence)) {
 	q := t.v.NewSequence()
 	write(q)
 	if time := t.z.Time(q.Ops); time < t.time {
@@ -162,7 +162,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 	}
 	t.bound = max(t.bound, bound)
 	if last >= 0 {
-		t.offer(func(q *model.Sequence) { s.build(q, last) })
+		t.updateIncumbent(func(q *model.Sequence) { s.build(q, last) })
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (t *optimum) program(d *canonical, parts float64) {
 		d.grain = max(1, math.Floor(t.v.Memory/parts))
 	}
 	m := t.v.Memory - t.v.A[0]
-	best := d.at(d.root(), m, t.time)
+	best := d.value(d.root(), m, t.time)
 	t.states += d.steps
 	if d.stopped {
 		return
@@ -199,6 +199,6 @@ func (t *optimum) program(d *canonical, parts float64) {
 	q := t.v.NewSequence()
 	d.build(q, d.root(), m, best.value)
 	if !d.stopped && t.v.Fits(q.Peak) {
-		t.offer(func(o *model.Sequence) { *o = *q })
+		t.updateIncumbent(func(o *model.Sequence) { *o = *q })
 	}
 }

@@ -11,7 +11,7 @@ import (
 // canonical is a dynamic program over canonical plans, a class that holds the
 // persistent ([004] Theorem 6) and floating ones (Theorem 5, repaired) and the
 // move that these miss: keep ā_ℓ, drop its input, compute that input again just
-// before B_ℓ.
+// less B_ℓ.
 //
 // # Canonical plans
 //
@@ -301,7 +301,7 @@ func (d *canonical) threshold(c phases) {
 
 // at returns the value of c for memory m, as a level that holds m. If it is more
 // than budget, the level may be over.
-func (d *canonical) at(c phases, m, budget float64) level {
+func (d *canonical) value(c phases, m, budget float64) level {
 	if d.grain == 0 {
 		return d.exactly(c, m, budget)
 	}
@@ -407,10 +407,10 @@ func (d *canonical) compute(c phases, m, budget float64) (level, term) {
 			best.to = min(best.to, least)
 			return true
 		}
-		x := d.at(o.first, m+o.shift, limit-o.cost-second)
+		x := d.value(o.first, m+o.shift, limit-o.cost-second)
 		value, from, to := x.value+o.cost, max(x.from-o.shift, o.need), x.to-o.shift
 		if !x.over && o.second.kind >= 0 && value+second <= limit {
-			y := d.at(o.second, m, limit-value)
+			y := d.value(o.second, m, limit-value)
 			value, from, to, x.over, second = value+y.value, max(from, y.from), min(to, y.to), y.over, 0
 		}
 		best.to = min(best.to, to)
@@ -445,7 +445,7 @@ func (d *canonical) build(q *model.Sequence, c phases, m, budget float64) {
 	if c.kind != serve {
 		d.sweep(q, c, best.item, best.abar)
 	}
-	first := d.at(best.first, m+best.shift, budget)
+	first := d.value(best.first, m+best.shift, budget)
 	d.build(q, best.first, m+best.shift, first.value)
 	if best.second.kind >= 0 {
 		d.build(q, best.second, m, budget-first.value)

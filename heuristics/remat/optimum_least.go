@@ -89,7 +89,7 @@ func (s *optimumSearch) bottleneck(ctx context.Context, least float64) (last int
 	start := held{a: 1, next: s.v.N}
 	s.peak(start, max(least, size(s.v, start)), -1, move{})
 	for taken := 0; len(s.queue) > 0; taken++ {
-		top := s.take()
+		top := s.popBest()
 		n := s.nodes[top.node]
 		if top.bound > n.time {
 			continue

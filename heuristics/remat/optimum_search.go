@@ -72,8 +72,8 @@ type open struct {
 	node        int32
 }
 
-// before orders the queue: by bound, then the one that is further on.
-func (q open) before(r open) bool {
+// less orders the queue: by bound, then the one that is further on.
+func (q open) less(r open) bool {
 	return q.bound < r.bound || q.bound == r.bound && (q.time > r.time || q.time == r.time && q.node > r.node)
 }
 
@@ -82,7 +82,7 @@ func (s *optimumSearch) put(q open) {
 	k := len(s.queue) - 1
 	for k > 0 {
 		up := (k - 1) / 2
-		if !q.before(s.queue[up]) {
+		if !q.less(s.queue[up]) {
 			break
 		}
 		s.queue[k] = s.queue[up]
@@ -91,16 +91,16 @@ func (s *optimumSearch) put(q open) {
 	s.queue[k] = q
 }
 
-func (s *optimumSearch) take() open {
+func (s *optimumSearch) popBest() open {
 	top, last := s.queue[0], s.queue[len(s.queue)-1]
 	s.queue = s.queue[:len(s.queue)-1]
 	k, n := 0, len(s.queue)
 	for 2*k+1 < n {
 		down := 2*k + 1
-		if down+1 < n && s.queue[down+1].before(s.queue[down]) {
+		if down+1 < n && s.queue[down+1].less(s.queue[down]) {
 			down++
 		}
-		if !s.queue[down].before(last) {
+		if !s.queue[down].less(last) {
 			break
 		}
 		s.queue[k] = s.queue[down]
@@ -118,13 +118,13 @@ func (s *optimumSearch) take() open {
 // whether the search came to its end.
 func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, done bool) {
 	s.known, s.excluded = map[held]int32{}, proof.States{}
-	s.reach(held{a: 1, next: s.v.N}, 0, -1, move{})
+	s.addLabel(held{a: 1, next: s.v.N}, 0, -1, move{})
 	for taken := 0; len(s.queue) > 0; taken++ {
 		// Estimates made after the end of low are worthless.
 		if len(s.nodes) >= s.limit || s.low.stopped || taken%256 == 0 && ctx.Err() != nil {
 			return -1, bound, false
 		}
-		top := s.take()
+		top := s.popBest()
 		bound = max(bound, top.bound)
 		n := s.nodes[top.node]
 		if top.time > n.time {
@@ -134,13 +134,13 @@ func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, don
 		if n.x.next == 0 {
 			return top.node, n.time, true
 		}
-		s.leave(top.node, n)
+		s.expand(top.node, n)
 	}
 	return -1, s.upper, true
 }
 
-// reach notes a way to x.
-func (s *optimumSearch) reach(x held, time float64, from int32, by move) {
+// addLabel notes a way to x.
+func (s *optimumSearch) addLabel(x held, time float64, from int32, by move) {
 	at, found := s.known[x]
 	if found && s.nodes[at].time <= time {
 		s.excluded.Dominated++
@@ -173,11 +173,11 @@ func size(v *model.View, x held) float64 {
 	return sum
 }
 
-// leave takes every step out of a state.
-func (s *optimumSearch) leave(at int32, n reached) {
+// expand takes every step out of a state.
+func (s *optimumSearch) expand(at int32, n reached) {
 	steps(s.v, n.x, size(s.v, n.x), func(y held, do move, duration, memory float64) {
 		if s.v.Fits(memory) {
-			s.reach(y, n.time+duration, at, do)
+			s.addLabel(y, n.time+duration, at, do)
 		} else {
 			s.excluded.OutOfMemory++
 		}
@@ -282,14 +282,14 @@ func (s *optimumSearch) remaining(x held) float64 {
 				if !c.exists() || s.low.floor(c) >= best {
 					continue
 				}
-				if time := s.low.at(c, m, best).value; time < best {
+				if time := s.low.value(c, m, best).value; time < best {
 					best = min(best, time+from(k-1, l-1, leaves))
 				}
 			}
 		}
 		if base > 0 && x.abar>>base&1 != 0 {
 			c := phases{serve, has, 0, base + 1, t, base + 1}
-			if time := s.low.at(c, m, best).value; time < best {
+			if time := s.low.value(c, m, best).value; time < best {
 				best = min(best, time+from(k-1, base, 1))
 			}
 		}

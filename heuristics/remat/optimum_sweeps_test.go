@@ -39,7 +39,7 @@ func (q *sweptQueue) Pop() any {
 }
 
 // inSweeps returns the least makespan of plans with at most so many sweeps
-// before each backward: what the chain MILP finds. +Inf: there is none.
+// less each backward: what the chain MILP finds. +Inf: there is none.
 func inSweeps(v *model.View, memory float64, sweeps int) float64 {
 	done := map[swept]bool{}
 	queue := &sweptQueue{{x: swept{x: held{a: 1, next: v.N}, sweep: 1}}}
@@ -91,7 +91,7 @@ func TestSweeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := model.Of(c)
+		v := model.FromChain(c)
 		if inSweeps(v, p.Memory, 1) > best.Value {
 			failed++
 			if inSweeps(v, p.Memory, 2) > best.Value {
@@ -108,10 +108,10 @@ func TestSweeps(t *testing.T) {
 		c.Layers[i].Saved = 1
 	}
 	c.Layers[1].Gradient = 3
-	if got := inSweeps(model.Of(c), 6, 1); !math.IsInf(got, 1) {
+	if got := inSweeps(model.FromChain(c), 6, 1); !math.IsInf(got, 1) {
 		t.Errorf("one sweep: %g; there should be no plan", got)
 	}
-	if got := inSweeps(model.Of(c), 6, 2); got != 2 {
+	if got := inSweeps(model.FromChain(c), 6, 2); got != 2 {
 		t.Errorf("two sweeps: %g, should be 2", got)
 	}
 }
@@ -131,5 +131,5 @@ func uneven(r *rand.Rand, l *chain.Layer) {
 		l.Activation = float64(r.IntN(2))
 		l.Saved = l.Activation + float64(r.IntN(2))
 	}
-	l.Settle()
+	l.ClampOverhead()
 }

@@ -232,7 +232,7 @@ func magnitudes(t *rapid.T, layers int) (*chain.Chain, float64) {
 		if rapid.Bool().Draw(t, "overheads") {
 			l.ForwardOverhead, l.BackwardOverhead = size.Draw(t, "oF"), size.Draw(t, "oB")
 			l.CheckpointOverhead = size.Draw(t, "oF of F_ck")
-			l.Settle()
+			l.ClampOverhead()
 		}
 		c.Layers = append(c.Layers, l)
 	}

@@ -50,7 +50,7 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 // kept of it at first. Its memory is the plan's peak, whatever the platform. k
 // outside 1 .. N−1 is taken as the nearest of these. c must be valid. O(N).
 func PeriodicSegments(c *chain.Chain, k int) *plan.Plan {
-	v := model.Of(c)
+	v := model.FromChain(c)
 	s := periodic(v, k)
 	return s.Plan("periodic", c, platform.Platform{Memory: s.Peak})
 }

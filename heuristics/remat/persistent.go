@@ -42,13 +42,13 @@ type splits struct {
 	v      *model.View // times rounded down
 	method string
 	// forwardsKeep says that F_all may be used before B_t runs, not only just
-	// before its own B: Persistent, not Revolve.
+	// less its own B: Persistent, not Revolve.
 	forwardsKeep bool
 	until        []float64      // until[ℓ] = Σ uF_1..ℓ
 	f            []stepFunction // by s and t
 }
 
-func (d *splits) of(s, t int) *stepFunction { return &d.f[s*(d.v.N+1)+t] }
+func (d *splits) cost(s, t int) *stepFunction { return &d.f[s*(d.v.N+1)+t] }
 
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 3; ordered by t, then by decreasing s.
@@ -76,10 +76,10 @@ func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
 			if need := needAll(v, s, t); s == t && need <= left {
 				e.push(need, 0) // (2.9)
 			} else if s < t && d.forwardsKeep {
-				e.shifted(d.of(s+1, t), v.Abar[s], need, left) // C_1
+				e.shifted(d.cost(s+1, t), v.Abar[s], need, left) // C_1
 			}
 			for k := s; k < t; k++ { // C_2
-				e.lower(d.until[k]-d.until[s-1], d.of(s, k), d.of(k+1, t), v.A[k], none, left)
+				e.lower(d.until[k]-d.until[s-1], d.cost(s, k), d.cost(k+1, t), v.A[k], none, left)
 			}
 			if b != nil {
 				b.prune(&e.stepFunction, s, t, s)
@@ -87,13 +87,13 @@ func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
 			if need += 16 * float64(len(e.m)); need > tableLimit {
 				return exactTooLarge(d.method, v.N, need)
 			}
-			*d.of(s, t) = space.keep(&e.stepFunction)
+			*d.cost(s, t) = space.keep(&e.stepFunction)
 		}
 	}
 	return nil
 }
 
-func (d *splits) whole() *stepFunction { return d.of(1, d.v.N) }
+func (d *splits) whole() *stepFunction { return d.cost(1, d.v.N) }
 
 func (d *splits) append(q *model.Sequence, m float64) { d.build(q, 1, d.v.N, m, false) }
 
@@ -105,7 +105,7 @@ func (d *splits) build(q *model.Sequence, s, t int, m float64, abar bool) {
 	all := s == t
 	best, split := math.Inf(1), s
 	if s < t && d.forwardsKeep && m >= needAll(v, s, t) {
-		best, all = d.of(s+1, t).at(m-v.Abar[s]), true
+		best, all = d.cost(s+1, t).value(m-v.Abar[s]), true
 	}
 	none := 0.0
 	for h := s; h <= t; h++ {
@@ -116,7 +116,7 @@ func (d *splits) build(q *model.Sequence, s, t int, m float64, abar bool) {
 		none = max(none, v.Delta[t]+input+v.A[h]+v.OC[h])
 	}
 	for k := s; k < t && m >= none; k++ {
-		if x := d.until[k] - d.until[s-1] + d.of(s, k).at(m) + d.of(k+1, t).at(m-v.A[k]); x < best {
+		if x := d.until[k] - d.until[s-1] + d.cost(s, k).value(m) + d.cost(k+1, t).value(m-v.A[k]); x < best {
 			best, split, all = x, k, false
 		}
 	}

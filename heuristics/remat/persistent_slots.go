@@ -139,7 +139,7 @@ func (p *persistentSlots) block(first, cell int) *[slotBlock]float64 {
 }
 
 // at is O(s,t,m).
-func (p *persistentSlots) at(s, t, m int) float64 {
+func (p *persistentSlots) value(s, t, m int) float64 {
 	if m < 0 {
 		return math.Inf(1)
 	}
@@ -252,7 +252,7 @@ func (p *persistentSlots) overhead(m int) float64 {
 	if m -= p.a[0]; m < 0 {
 		return math.Inf(1)
 	}
-	return p.at(1, p.N, m)
+	return p.value(1, p.N, m)
 }
 
 func (p *persistentSlots) append(s *model.Sequence, m int) {
@@ -264,7 +264,7 @@ func (p *persistentSlots) append(s *model.Sequence, m int) {
 // baseIsAbar says whether the base is ā_{s-1} or a_{s-1}.
 func (p *persistentSlots) sequence(q *model.Sequence, s, t, m int, baseIsAbar bool) {
 	for {
-		if s == t || m >= p.needAll(s, t) && p.at(s+1, t, m-p.abar[s]) == p.at(s, t, m) {
+		if s == t || m >= p.needAll(s, t) && p.value(s+1, t, m-p.abar[s]) == p.value(s, t, m) {
 			q.All(s)
 			if s < t {
 				p.sequence(q, s+1, t, m-p.abar[s], true)
@@ -281,9 +281,9 @@ func (p *persistentSlots) sequence(q *model.Sequence, s, t, m int, baseIsAbar bo
 
 // choice is the k whose candidate is O(s,t,m), computed as in cell.
 func (p *persistentSlots) choice(s, t, m int) int {
-	base, least := p.until[s-1], p.at(s, t, m)
+	base, least := p.until[s-1], p.value(s, t, m)
 	for k := s; k < t; k++ {
-		if p.until[k]+p.at(k+1, t, m-p.a[k])+p.at(s, k, m)-base == least {
+		if p.until[k]+p.value(k+1, t, m-p.a[k])+p.value(s, k, m)-base == least {
 			return k
 		}
 	}

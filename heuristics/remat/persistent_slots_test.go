@@ -50,7 +50,7 @@ func slotPrefix(b *testing.B, network string, n int) *chain.Chain {
 func BenchmarkPersistentSlots(b *testing.B) {
 	for _, x := range []struct{ n, slots int }{{85, 500}, {170, 500}, {340, 125}, {340, 250}, {340, 500}, {340, 1000}} {
 		c := slotPrefix(b, "zoo:resnet1001", x.n)
-		memory := storeAll(model.Of(c)).Peak / 2
+		memory := storeAll(model.FromChain(c)).Peak / 2
 		b.Run(fmt.Sprintf("N=%d/S=%d", c.Len(), x.slots), func(b *testing.B) {
 			for b.Loop() {
 				if _, err := PersistentSlotsCurve(context.Background(), c, memory, x.slots); err != nil {
@@ -65,7 +65,7 @@ func BenchmarkPersistentSlots(b *testing.B) {
 // bounds bite more or less.
 func BenchmarkPersistentSlotsMemory(b *testing.B) {
 	c := slotPrefix(b, "zoo:resnet1001", 340)
-	high := storeAll(model.Of(c)).Peak
+	high := storeAll(model.FromChain(c)).Peak
 	for _, share := range []float64{0.05, 0.1, 0.25, 0.5, 1} {
 		b.Run(fmt.Sprintf("N=340/S=500/M=%g%%", 100*share), func(b *testing.B) {
 			for b.Loop() {

@@ -16,12 +16,12 @@ import (
 // the peak of computing everything again for each backward; plans below that
 // may exist. c must be valid. O(N³), where LeastMemory is asked as that.
 func Range(c *chain.Chain) (low, high float64) {
-	v := model.Of(c)
+	v := model.FromChain(c)
 	high = storeAll(v).Peak
 	if v.N > 1024 {
 		return min(high, recomputeAll(v)), high
 	}
-	low = min(high, v.A[0]+newLeast(v).of(1, v.N))
+	low = min(high, v.A[0]+newLeast(v).cost(1, v.N))
 	if bound, _ := v.LeastBound(); bound < low && v.N <= maxSearched {
 		if least, _, proved, err := LeastMemory(context.Background(), c); err == nil && proved {
 			low = least
@@ -55,7 +55,7 @@ type least struct {
 	from, to []float64
 }
 
-func (l *least) of(s, t int) float64 { return l.from[s*(l.n+1)+t] }
+func (l *least) cost(s, t int) float64 { return l.from[s*(l.n+1)+t] }
 
 // newLeast fills the table. O(N³) time, O(N²) space.
 func newLeast(v *model.View) *least {
@@ -67,7 +67,7 @@ func newLeast(v *model.View) *least {
 		for s := t; s >= 1; s-- {
 			best := needAll(v, s, t)
 			if s < t {
-				best = max(best, l.of(s+1, t)+v.Abar[s])
+				best = max(best, l.cost(s+1, t)+v.Abar[s])
 				run := v.Delta[t] + max(inner, v.A[s]+v.OC[s]) // m_∅^{s,t}
 				from := l.from[s*w : s*w+w]
 				split := math.Inf(1)

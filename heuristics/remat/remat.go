@@ -35,7 +35,7 @@ type Point struct{ Memory, Makespan float64 }
 // can have a plan either, it is a *plan.Infeasible: that is asked where no persistent
 // plan fits, for the proof takes half a second on 56 layers and the others O(N³).
 func noPlan(v *model.View, method string, least, given float64) error {
-	if v.N <= maxSearched && given >= 0 && !platform.Fits(v.A[0]+newLeast(v).of(1, v.N), given) {
+	if v.N <= maxSearched && given >= 0 && !platform.Fits(v.A[0]+newLeast(v).cost(1, v.N), given) {
 		if any, why := quickLeast(v); !platform.Fits(any, given) {
 			return &plan.Infeasible{Problem: Problem, Memory: any, Given: given, Why: why}
 		}

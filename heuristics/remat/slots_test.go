@@ -199,7 +199,7 @@ func TestSlotsRandom(t *testing.T) {
 	worse, unfit, found := 0, 0, 0
 	for i := range testfile.Cases(700) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(5))
-		v := model.Of(c)
+		v := model.FromChain(c)
 		high := storeAll(v).Peak
 		memory := math.Max(1, math.Ceil(high*(0.55+0.5*r.Float64())))
 		optimum, _, err := exhaustive.Remat(c, memory, 1<<20)
@@ -248,7 +248,7 @@ func TestSlotsCurve(t *testing.T) {
 	r := testfile.Random(t, 13, 14)
 	for range testfile.Cases(150) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(6))
-		memory := math.Max(1, storeAll(model.Of(c)).Peak)
+		memory := math.Max(1, storeAll(model.FromChain(c)).Peak)
 		for m, method := range slotMethods {
 			k, err := method.curve(context.Background(), c, memory, int(memory))
 			if err != nil {
@@ -301,10 +301,10 @@ func TestSlotsTendToExact(t *testing.T) {
 			l.Gradient, l.ForwardOverhead, l.BackwardOverhead = 1e6*l.Gradient, 1e6*l.ForwardOverhead, 1e6*l.BackwardOverhead
 			l.Saved = l.Activation + size.Draw(t, "abar")
 			l.CheckpointOverhead *= 1e6
-			l.Settle()
+			l.ClampOverhead()
 			l.ForwardTime += noise.Draw(t, "uF")
 		}
-		v := model.Of(c)
+		v := model.FromChain(c)
 		memory := storeAll(v).Peak * rapid.Float64Range(0.6, 1.05).Draw(t, "memory")
 		const slots = 2000
 		// No more tensors and overheads than this are in memory at once.
@@ -325,7 +325,7 @@ func TestSlotsEntries(t *testing.T) {
 	r := testfile.Random(t, 17, 18)
 	for i := range 60 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(5))
-		v := model.Of(c)
+		v := model.FromChain(c)
 		z := newSlotChain(v, math.Max(1, storeAll(v).Peak), 30+r.IntN(100))
 		p, f, printed := newPersistentSlots(z), newFloatingSlots(z, false), newFloatingSlots(z, true)
 		p.fill(context.Background())
@@ -342,13 +342,13 @@ func TestSlotsEntries(t *testing.T) {
 				}
 				for l := s; l <= t1; l++ {
 					for m := 0; m <= z.slots-z.a[0]; m++ {
-						if got, want := p.at(s, t1, m)+time, persistent.persistent(s, t1, m); l == s && got != want {
+						if got, want := p.value(s, t1, m)+time, persistent.persistent(s, t1, m); l == s && got != want {
 							t.Fatalf("chain %d, C_MP(%d,%d,%d) = %g, want %g", i, s, t1, m, got, want)
 						}
-						if got, want := f.at(s, t1, l, m)+time, floating.floating(s, t1, l, m); got != want {
+						if got, want := f.value(s, t1, l, m)+time, floating.floating(s, t1, l, m); got != want {
 							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) = %g, want %g", i, s, t1, l, m, got, want)
 						}
-						if got, want := printed.at(s, t1, l, m)+time, asPrinted.floating(s, t1, l, m); got != want {
+						if got, want := printed.value(s, t1, l, m)+time, asPrinted.floating(s, t1, l, m); got != want {
 							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) as printed = %g, want %g", i, s, t1, l, m, got, want)
 						}
 					}
@@ -368,7 +368,7 @@ func TestSlotsEqualExact(t *testing.T) {
 		found := 0
 		for i := range testfile.Cases(200) {
 			c := exhaustive.RandomChain(r, 1+r.IntN(longest))
-			memory := math.Max(1, math.Ceil(storeAll(model.Of(c)).Peak*(0.3+0.7*r.Float64())))
+			memory := math.Max(1, math.Ceil(storeAll(model.FromChain(c)).Peak*(0.3+0.7*r.Float64())))
 			want := math.Inf(1)
 			p, err := exact[m](context.Background(), c, platform.Platform{Memory: memory})
 			var infeasible *plan.Infeasible
@@ -618,7 +618,7 @@ func TestSlotsCancelled(t *testing.T) {
 		method, n, slots int
 	}{{0, 500, 300}, {1, 90, 200}} {
 		c := slotResNet(x.n)
-		memory := storeAll(model.Of(c)).Peak
+		memory := storeAll(model.FromChain(c)).Peak
 		ctx, cancel := context.WithCancelCause(context.Background())
 		reason := errors.New("enough")
 		timer := time.AfterFunc(30*time.Millisecond, func() { cancel(reason) })
@@ -645,11 +645,11 @@ func TestSlotsTables(t *testing.T) {
 		return h.Sum64()
 	}
 	c := slotResNet(61)
-	z := newSlotChain(model.Of(c), 0.4*storeAll(model.Of(c)).Peak, 150)
+	z := newSlotChain(model.FromChain(c), 0.4*storeAll(model.FromChain(c)).Peak, 150)
 	p := newPersistentSlots(z)
 	p.fill(context.Background())
 	c = slotResNet(25)
-	z = newSlotChain(model.Of(c), 0.6*storeAll(model.Of(c)).Peak, 150)
+	z = newSlotChain(model.FromChain(c), 0.6*storeAll(model.FromChain(c)).Peak, 150)
 	f := newFloatingSlots(z, false)
 	f.fill(context.Background())
 	if got, want := sum(p.table), uint64(0x58fda498e1b482fa); got != want {

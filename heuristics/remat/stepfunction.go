@@ -8,7 +8,7 @@ import "math"
 type stepFunction struct{ m, c []float64 }
 
 // at is the value at so much memory. O(log breakpoints).
-func (f *stepFunction) at(m float64) float64 {
+func (f *stepFunction) value(m float64) float64 {
 	if i := ahead(f.m, -1, m); i >= 0 {
 		return f.c[i]
 	}

@@ -51,11 +51,11 @@ func TestEnvelope(t *testing.T) {
 			t.Fatalf("%v", e.stepFunction)
 		}
 		for m := 0.0; m <= 45; m += 0.5 {
-			want := start.at(m)
+			want := start.value(m)
 			for x := least; x <= min(m, most); x += 0.5 {
-				want = min(want, plus+f.at(x)+g.at(x-by))
+				want = min(want, plus+f.value(x)+g.value(x-by))
 			}
-			if got := e.at(m); got != want {
+			if got := e.value(m); got != want {
 				t.Fatalf("at %g: %g, want %g", m, got, want)
 			}
 		}
@@ -67,9 +67,9 @@ func TestEnvelope(t *testing.T) {
 		for m := 0.0; m <= 45; m += 0.5 {
 			want := math.Inf(1)
 			if x := min(m, most); x >= least {
-				want = f.at(x - by)
+				want = f.value(x - by)
 			}
-			if got := h.at(m); got != want {
+			if got := h.value(m); got != want {
 				t.Fatalf("shifted at %g: %g, want %g", m, got, want)
 			}
 		}

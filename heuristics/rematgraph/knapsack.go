@@ -58,7 +58,7 @@ func WithinBudget(ctx context.Context, method string, v *rematgraph.View, p plat
 	if err != nil {
 		return nil, err
 	}
-	if s := fastest(ctx, all, within(p.Memory)); s != nil {
+	if s := fastest(ctx, all, fitsIn(p.Memory)); s != nil {
 		return fit(method, s, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
@@ -80,7 +80,7 @@ const mostBudgets = 100
 
 // Budgets returns what comes of the budgets 0, 0.01, …, 1; of fewer if ctx ends.
 func Budgets(ctx context.Context, method string, v *rematgraph.View, solve Knapsack) ([]Budget, error) {
-	if !known(v) {
+	if !hasOperations(v) {
 		return nil, unknown(method)
 	}
 	usual, aggressive := newPartition(v), newPartition(v)
@@ -129,8 +129,8 @@ func Budgets(ctx context.Context, method string, v *rematgraph.View, solve Knaps
 	return all, nil
 }
 
-// within reports of schedules whether they fit in so many bytes.
-func within(memory float64) func(*rematgraph.Schedule) bool {
+// fitsIn reports of schedules whether they fit in so many bytes.
+func fitsIn(memory float64) func(*rematgraph.Schedule) bool {
 	return func(s *rematgraph.Schedule) bool {
 		peak, _, _ := s.Peak()
 		return platform.Fits(peak, memory)

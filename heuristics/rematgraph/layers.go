@@ -63,7 +63,7 @@ func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p pla
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	if best := fastest(ctx, all, within(p.Memory)); best != nil {
+	if best := fastest(ctx, all, fitsIn(p.Memory)); best != nil {
 		return fit(method, best, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
@@ -209,7 +209,7 @@ func (s *layered) fixed(j int) bool { return s.v.Once[j] || s.v.Graph.Nodes[j].R
 
 // partition returns the choice of nodes for what the outer program keeps.
 func (s *layered) partition(kept []float64) (*partition, error) {
-	c := s.again()
+	c := s.recomputeAll()
 	for l, items := range s.items {
 		memory, time := c.sizes(items)
 		saved, err := s.inner(memory, time, s.target(l, kept))
@@ -226,7 +226,7 @@ func (s *layered) partition(kept []float64) (*partition, error) {
 // shared returns the choice of nodes for what the outer program keeps and sends, and which
 // values are sent.
 func (s *layered) shared(kept, sent []float64, inner Shares) (c *partition, away []bool, err error) {
-	c, away = s.again(), make([]bool, s.v.M)
+	c, away = s.recomputeAll(), make([]bool, s.v.M)
 	for l, items := range s.items {
 		memory, time := c.sizes(items)
 		sendable := make([]bool, len(items))
@@ -247,8 +247,8 @@ func (s *layered) shared(kept, sent []float64, inner Shares) (c *partition, away
 	return c, away, nil
 }
 
-// again returns the choice of nodes in which all that may does run again.
-func (s *layered) again() *partition {
+// recomputeMoves returns the choice of nodes in which all that may does run again.
+func (s *layered) recomputeAll() *partition {
 	c := newPartition(s.v)
 	for j, l := range s.layer {
 		c.again[j] = l >= 0 && c.forward(j) && !s.fixed(j)

@@ -35,7 +35,7 @@ func MinCut(v *rematgraph.View, p platform.Platform, aggressive bool) (*plan.Pla
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
-	if !known(v) {
+	if !hasOperations(v) {
 		return nil, unknown(method)
 	}
 	c := newPartition(v)
@@ -45,8 +45,8 @@ func MinCut(v *rematgraph.View, p platform.Platform, aggressive bool) (*plan.Pla
 
 const aten = "aten."
 
-// known reports whether there are operations of which it is known what is cheap.
-func known(v *rematgraph.View) bool {
+// hasOperations reports whether there are operations of which it is known what is cheap.
+func hasOperations(v *rematgraph.View) bool {
 	return slices.ContainsFunc(v.Graph.Nodes, func(n training.Node) bool { return strings.HasPrefix(n.Operation, aten) })
 }
 

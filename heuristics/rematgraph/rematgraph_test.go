@@ -43,7 +43,7 @@ func methods(rounds int) map[string]func(context.Context, *rematgraph.View, plat
 // verified returns the makespan of a plan that must be valid and say the truth.
 func verified(t *testing.T, in plan.Instance, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := verify.On(in, p)
+	r, err := verify.Replay(in, p)
 	if err != nil {
 		t.Fatalf("%s: %s: %v", in.Title(), p.Method, err)
 	}
@@ -55,7 +55,7 @@ func verified(t *testing.T, in plan.Instance, p *plan.Plan) float64 {
 
 func view(t testing.TB, in plan.Instance) *rematgraph.View {
 	t.Helper()
-	v, err := rematgraph.Of(in)
+	v, err := rematgraph.New(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func planned(t *rapid.T, r *rand.Rand, v *rematgraph.View, memory, least, low fl
 		var inf *plan.Infeasible
 		switch {
 		case err == nil:
-			report, err := verify.On(v.Instance, out)
+			report, err := verify.Replay(v.Instance, out)
 			if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 				t.Fatalf("memory %v: %s: %v, %+v", memory, name, err, report)
 			}
@@ -346,7 +346,7 @@ func TestTooLongIsNotWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func (x *state) relieving(moves []move, t int) []move {
 			}
 		}
 	}
-	return x.again(moves, t)
+	return x.recomputeMoves(moves, t)
 }
 
 // held lists the moves that drop what is retained into stage t.
@@ -68,8 +68,8 @@ func (x *state) held(moves []move, t int) []move {
 	return moves
 }
 
-// again lists the moves that keep what stage t computes again.
-func (x *state) again(moves []move, t int) []move {
+// recomputeMoves lists the moves that keep what stage t computes again.
+func (x *state) recomputeMoves(moves []move, t int) []move {
 	for k, b := range x.rowR(t) {
 		for ; b != 0; b &= b - 1 {
 			if i := k<<6 + bits.TrailingZeros64(b); i != t {
@@ -173,7 +173,7 @@ func (x *state) fill() {
 	for again := true; again; {
 		offers, again = offers[:0], false
 		for t := range x.v.N {
-			moves = x.again(moves[:0], t)
+			moves = x.recomputeMoves(moves[:0], t)
 			if len(moves) == 0 || x.stopped() {
 				continue
 			}

@@ -32,7 +32,7 @@ type Repeated struct {
 type run struct{ first, length, count int }
 
 // at returns the k-th node of a block of run number which.
-func (r *Repeated) at(which, block, k int) int {
+func (r *Repeated) nodeOf(which, block, k int) int {
 	x := r.runs[which]
 	if which == 1 {
 		block = x.count - 1 - block
@@ -123,7 +123,7 @@ func (r *Repeated) locate() {
 	for which, x := range r.runs {
 		for block := range x.count {
 			for k := range x.length {
-				r.place[r.at(which, block, k)] = place{which, block, k}
+				r.place[r.nodeOf(which, block, k)] = place{which, block, k}
 			}
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Repeated) uniform() bool {
 				return false
 			}
 		}
-		if p.which >= 0 && r.inner(p.block) && !slices.Equal(from, r.sources(r.at(p.which, ends, p.k))) {
+		if p.which >= 0 && r.inner(p.block) && !slices.Equal(from, r.sources(r.nodeOf(p.which, ends, p.k))) {
 			return false
 		}
 	}
@@ -236,7 +236,7 @@ func (r *Repeated) shorten() bool {
 		short.Nodes = append(short.Nodes, n)
 	}
 	var err error
-	r.Short, err = rematgraph.Of(short)
+	r.Short, err = rematgraph.New(short)
 	return err == nil
 }
 
@@ -249,12 +249,12 @@ func (r *Repeated) standing(p place, j, s int) int {
 	}
 	class := r.class[p.block] + q.block - p.block
 	k := slices.Index(r.v.Graph.Nodes[j].Writes, s)
-	return r.v.Graph.Nodes[r.at(q.which, r.stand[class], q.k)].Writes[k]
+	return r.v.Graph.Nodes[r.nodeOf(q.which, r.stand[class], q.k)].Writes[k]
 }
 
 // Unroll makes a schedule of all blocks of one of Short. Whether a value is retained into a
 // stage is taken from the blocks that stand for the classes of both; of blocks up to two
-// apart from blocks of the same distance, of others from such that are apart further. The schedule is
+// representatives from blocks of the same distance, of others from such that are apart further. The schedule is
 // complete, and its memory about that of x and what the blocks that were left out keep.
 // O(values · stages in which they are alive).
 func (r *Repeated) Unroll(x *rematgraph.Schedule) *rematgraph.Schedule {
@@ -285,7 +285,7 @@ func (r *Repeated) like(t, i, j int) (stage, value int) {
 	p, q := r.place[t], r.place[j]
 	switch {
 	case p.which >= 0 && q.which >= 0:
-		p.block, q.block = r.apart(p.block, q.block)
+		p.block, q.block = r.representatives(p.block, q.block)
 	case p.which >= 0:
 		p.block = r.stand[r.class[p.block]]
 	case q.which >= 0:
@@ -293,17 +293,17 @@ func (r *Repeated) like(t, i, j int) (stage, value int) {
 	}
 	from := j
 	if p.which >= 0 {
-		t = r.at(p.which, p.block, p.k)
+		t = r.nodeOf(p.which, p.block, p.k)
 	}
 	if q.which >= 0 {
-		from = r.at(q.which, q.block, q.k)
+		from = r.nodeOf(q.which, q.block, q.k)
 	}
 	return r.node[t], r.value[r.v.Writes[from][i-r.v.Writes[j][0]]]
 }
 
-// apart returns blocks of Short that stand for two blocks and are as far apart, or further
+// representatives returns blocks of Short that stand for two blocks and are as far apart, or further
 // than two.
-func (r *Repeated) apart(a, b int) (int, int) {
+func (r *Repeated) representatives(a, b int) (int, int) {
 	const near = 2
 	ca, cb := r.class[a], r.class[b]
 	d := ca - cb

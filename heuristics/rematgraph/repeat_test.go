@@ -129,7 +129,7 @@ func TestRepeatDeep(t *testing.T) {
 			t.Errorf("%s: %v s, below the bound of %v", g.Name, time, bound)
 		}
 		short, _ := x.memory(memory)
-		s := Within(ctx, x.Short, everywhere(x.Short, math.Floor(short)), 1, 100)
+		s := SearchStageLimits(ctx, x.Short, everywhere(x.Short, math.Floor(short)), 1, 100)
 		if s == nil {
 			t.Fatalf("%s: nothing fits in %v of %v blocks", g.Name, short, mostClasses)
 		}

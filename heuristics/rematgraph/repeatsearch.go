@@ -67,15 +67,15 @@ func (s *search) unrolled(r *Repeated, rounds int) {
 		from = append(from[:0], short.best)
 		x := newState(r.Unroll(short.best), s.limits)
 		s.remember(x)
-		over = Over(x.s, s.limits)
+		over = MaxExcess(x.s, s.limits)
 		s.try(x.s, exact)
 		return over, true
 	})
 }
 
-// Over returns by how many bytes a schedule exceeds the limits of its stages where it does most, negative
+// MaxExcess returns by how many bytes a schedule exceeds the limits of its stages where it does most, negative
 // where it is below all of them.
-func Over(x *rematgraph.Schedule, limits []float64) float64 {
+func MaxExcess(x *rematgraph.Schedule, limits []float64) float64 {
 	over := math.Inf(-1)
 	for t, limit := range limits {
 		peak, _ := x.StagePeak(t)

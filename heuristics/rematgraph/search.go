@@ -33,10 +33,10 @@ func Search(ctx context.Context, v *rematgraph.View, p platform.Platform, seed u
 	return fit("search", s.best, p)
 }
 
-// Within is Search with a limit for each stage, beside a link over which what is more can
+// SearchStageLimits is Search with a limit for each stage, beside a link over which what is more can
 // leave: it returns the fastest schedule that it finds, nil if it finds none. It begins
 // with those of from that are schedules of v and fit, too.
-func Within(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int, from ...*rematgraph.Schedule) *rematgraph.Schedule {
+func SearchStageLimits(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int, from ...*rematgraph.Schedule) *rematgraph.Schedule {
 	s := &search{ctx: ctx, v: v, limits: limits, r: rand.New(rand.NewPCG(seed, 0)), from: from}
 	s.bound = func(memory float64) rematgraph.TimeBound {
 		b := v.TimeBound(memory) // of which only where to begin is true beside a link
@@ -206,7 +206,7 @@ func (s *search) chen() {
 // partitioned starts from the best of PyTorch's partitions of the step that fit, where its
 // operations are known: by minimum cuts and under budgets.
 func (s *search) partitioned() {
-	if !known(s.v) {
+	if !hasOperations(s.v) {
 		return
 	}
 	var best *rematgraph.Schedule
@@ -309,7 +309,7 @@ func (s *search) ruin(x *state) {
 	for try := 0; n > 0 && try < 50; try++ {
 		t := min(max(center+s.r.IntN(21)-10, 0), s.v.N-1)
 		if keep {
-			moves = x.again(moves[:0], t)
+			moves = x.recomputeMoves(moves[:0], t)
 		} else {
 			moves = x.held(moves[:0], t)
 		}

@@ -21,7 +21,7 @@ func TestMoves(t *testing.T) {
 		if k%2 == 0 {
 			g = exhaustive.RandomTraining(r, 2+r.IntN(40))
 		}
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (in *instance) capper(steps []view.Step) (*view.Schedule, bool) {
 	if !ok {
 		return nil, false
 	}
-	left := worth(r, r.Gaps)
+	left := nonEmptyGaps(r, r.Gaps)
 	slices.SortFunc(left, func(x, y view.Gap) int { return int(x.Tensor) - int(y.Tensor) })
 	need := slices.Clone(r.During)
 	var away []view.Gap

@@ -58,7 +58,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("search: %v\n%+v %+v", err, c, p)
 		}
-		report, err := verify.On(fast, found)
+		report, err := verify.Replay(fast, found)
 		if err != nil || !report.Valid() {
 			t.Fatalf("%v %+v\n%+v %+v", err, report, c, p)
 		}

@@ -61,7 +61,7 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 		}
 		// Each computation and transfer adds one time, and each is in the plan at most
 		// once for each of the 2N sets between backwards.
-		if low := plan.Below(w.low, 16*in.N*in.N+16); low > r.Value {
+		if low := plan.RoundDown(w.low, 16*in.N*in.N+16); low > r.Value {
 			r.Raise(low, "state")
 			r.Why = w.excluded.Shares()
 		}

@@ -18,7 +18,7 @@ const (
 // and above them the next backward that has not started.
 type scene uint64
 
-func (s scene) of(l int) int { return int(s >> (4 * l) & 15) }
+func (s scene) digit(l int) int { return int(s >> (4 * l) & 15) }
 
 // A split is what has to be done before and after the start of B_k in one of the ways to
 // share the saved tensors out among memory, link and device.
@@ -87,7 +87,7 @@ func (b *board) scene(x *place) (s scene, next int) {
 // is fetched later, having been sent before, or F_all ℓ runs later; a_0 is stored or
 // fetched. What is stored fits beside what B_k needs. Before, the device computes what has
 // been forgotten, the backwards above k and what is stored though it had been lost,
-// from the end of what runs now; and the link carries what is sent and what is stored that was only
+// stepsFrom the end of what runs now; and the link carries what is sent and what is stored that was only
 // on the host. After, the device computes the other backwards and what is computed again;
 // and each ā_ℓ that is fetched arrives before B_ℓ, …, B_1.
 //
@@ -107,7 +107,7 @@ func (w *walk) outlook(l *label) float64 {
 		link = l.arrives
 	}
 	bound := device + w.uB[next]
-	if s.of(0) == lost && l.next > 0 {
+	if s.digit(0) == lost && l.next > 0 {
 		return math.Inf(1)
 	}
 	for k := next; k >= 1 && bound < w.target; k-- {
@@ -125,7 +125,7 @@ func (w *walk) split(s scene, next int) []front {
 	fronts := make([]front, next+1)
 	device := w.uB[w.N] - w.uB[next] // at least, at every place with this scene
 	for l := 1; l <= w.N; l++ {
-		if is := s.of(l); next < w.N || is != lost && is != forgotten {
+		if is := s.digit(l); next < w.N || is != lost && is != forgotten {
 			device += w.UF[l]
 		}
 	}
@@ -164,7 +164,7 @@ func (d *divider) layer(l int, room float64, x split, arrived float64) {
 		d.input(room, x, arrived)
 		return
 	}
-	is, v := d.scene.of(l), d.saved(l)
+	is, v := d.scene.digit(l), d.saved(l)
 	if is == forgotten {
 		x.computed += d.UF[l]
 	}
@@ -215,7 +215,7 @@ func (d *divider) input(room float64, x split, arrived float64) {
 	if d.k == 1 {
 		size = 0
 	}
-	switch d.scene.of(0) {
+	switch d.scene.digit(0) {
 	case onHost:
 		if d.k > 1 && x.flying == 0 && size <= room {
 			flies := x
@@ -238,14 +238,14 @@ func (d *divider) input(room float64, x split, arrived float64) {
 // add keeps a split unless another one is no worse in anything.
 func (d *divider) add(x split) {
 	for i := range d.found {
-		if d.found[i].below(&x) {
+		if d.found[i].dominates(&x) {
 			return
 		}
 	}
-	d.found = slices.DeleteFunc(d.found, func(y split) bool { return x.below(&y) })
+	d.found = slices.DeleteFunc(d.found, func(y split) bool { return x.dominates(&y) })
 	d.found = append(d.found, x)
 }
 
-func (x *split) below(y *split) bool {
+func (x *split) dominates(y *split) bool {
 	return x.computed <= y.computed && x.sent <= y.sent && x.again <= y.again && x.fetched <= y.fetched && x.flying <= y.flying
 }

@@ -70,7 +70,7 @@ func newWalk(ctx context.Context, in *view.Instance, target float64) *walk {
 func (w *walk) run() int32 {
 	first := label{place: place{stored: 1, next: int8(w.N)}, from: -1}
 	w.low = w.target
-	w.offer(&first)
+	w.addLabel(&first)
 	for turn := 1; len(w.open.at) > 0; turn++ {
 		at := heap.Pop(&w.open).(int32)
 		l := w.labels[at]
@@ -87,13 +87,13 @@ func (w *walk) run() int32 {
 		}
 		l.from = at
 		w.excluded.Enumerated++
-		w.leave(&l)
+		w.expand(&l)
 	}
 	return -1
 }
 
-// offer keeps a label unless it is beyond the target or no earlier than another one.
-func (w *walk) offer(l *label) {
+// addLabel keeps a label unless it is beyond the target or no earlier than another one.
+func (w *walk) addLabel(l *label) {
 	if l.bound = max(l.bound, w.outlook(l)); l.bound >= w.target {
 		w.excluded.Bounded++
 		return
@@ -119,8 +119,8 @@ func (w *walk) offer(l *label) {
 	heap.Push(&w.open, k)
 }
 
-// leave takes every step out of a label.
-func (w *walk) leave(l *label) {
+// expand takes every step out of a label.
+func (w *walk) expand(l *label) {
 	decided := l.op != idle || l.rests
 	if !decided {
 		w.computations(l)
@@ -142,7 +142,7 @@ func (w *walk) leave(l *label) {
 // next offers a label, or what comes of it when there is nothing to be chosen.
 func (w *walk) next(l *label) {
 	if (l.op == idle && !l.rests) || (l.link == 0 && !l.still) {
-		w.offer(l)
+		w.addLabel(l)
 		return
 	}
 	w.pass(l)
@@ -167,24 +167,24 @@ func (w *walk) pass(l *label) {
 		w.computed(&x.place)
 	}
 	moves = moves && x.arrives <= end+w.near
-	x.settle()
+	x.normalize()
 	if !moves {
-		w.offer(&x)
+		w.addLabel(&x)
 		return
 	}
 	if x.link == sending {
 		held := x
 		held.link = holding
-		held.settle()
-		w.offer(&held)
+		held.normalize()
+		w.addLabel(&held)
 	}
 	w.transferred(&x.place)
-	x.settle()
-	w.offer(&x)
+	x.normalize()
+	w.addLabel(&x)
 }
 
-// settle sets the times of what does not run.
-func (l *label) settle() {
+// normalize sets the times of what does not run.
+func (l *label) normalize() {
 	if l.op == idle {
 		l.ends = l.now
 	}
@@ -243,7 +243,7 @@ func (w *walk) start(l *label, op, k, input int, dropped tensors) {
 		if y.ends == y.now {
 			w.computed(&y.place)
 		}
-		y.settle()
+		y.normalize()
 		w.next(y)
 	})
 }

@@ -113,7 +113,7 @@ func newTails(ctx context.Context, in *instance, slots int, part, atMost float64
 }
 
 // at returns the sequences of (s,t) for limit i.
-func (d *tails) at(cell, i int) (from, to int32) {
+func (d *tails) sequences(cell, i int) (from, to int32) {
 	k := cell + i
 	return d.first[k], d.first[k] + int32(d.count[k])
 }
@@ -227,9 +227,9 @@ func (d *tails) list(cell int, limit float64) (from, to, more, last int32) {
 	if i < 0 {
 		return
 	}
-	from, to = d.at(cell, i)
+	from, to = d.sequences(cell, i)
 	if i < d.slots {
-		if more, last = d.at(cell, i+1); more == from && last == to {
+		if more, last = d.sequences(cell, i+1); more == from && last == to {
 			more, last = 0, 0 // the same list
 		}
 	}
@@ -252,7 +252,7 @@ func (d *tails) splits(s, t int, limit float64) {
 			return // and so it is for later h
 		}
 		forward := in.Until[h] - in.Until[s-1]
-		from, to := d.at(d.cell(s, h), d.slotBelow(limit)) // limit is whole slots
+		from, to := d.sequences(d.cell(s, h), d.slotBelow(limit)) // limit is whole slots
 		above := limit - in.A[h]
 		yFrom, yTo, yMore, yLast := d.list(d.cell(h+1, t), limit-in.A[h])
 		if d.hopeless(from, to, yFrom, yTo, yMore, yLast, forward, in.A[h], wave) {

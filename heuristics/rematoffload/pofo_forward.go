@@ -153,7 +153,7 @@ func (f *forwards) all(s int, x bool) {
 		if needF > room || needB > room {
 			continue
 		}
-		f.after(i, z, &decision{
+		f.expand(i, z, &decision{
 			s: s, t: s, x: x, tail: -1, input: input, keep: true,
 			forward: in.UF[s] + f.wait(needF+z.out-room), backward: in.UB[s] + f.wait(needB+z.back-room),
 		})
@@ -194,7 +194,7 @@ func (f *forwards) checkpoint(s, t int) bool {
 			if k < 0 {
 				continue
 			}
-			f.after(i, z, &decision{
+			f.expand(i, z, &decision{
 				s: s, t: t, x: x, tail: k, input: input, keep: input+most <= room,
 				forward: forward + f.wait(wave+input+z.out-room), backward: time,
 			})
@@ -220,9 +220,9 @@ type decision struct {
 	keep              bool    // the input may stay
 }
 
-// after adds the states after the i-th state z by Table 4.1: with the input kept,
+// bound adds the states after the i-th state z by Table 4.1: with the input kept,
 // v = 2, if that fits, and offloaded, v = 1.
-func (f *forwards) after(i int, z *state, d *decision) {
+func (f *forwards) expand(i int, z *state, d *decision) {
 	beta := f.in.Bandwidth
 	y := state{cost: z.cost + d.forward + d.backward, from: int32(i), source: int32(d.s), fromX: d.x, tail: d.tail}
 	if d.keep {
@@ -254,7 +254,7 @@ func (f *forwards) add(y *state, s int) {
 	if *at > 0 && f.corner(y, x) >= f.corner(&f.found[*at-1], x) {
 		return
 	}
-	if y.cost+z.after(y.kept, in.Input(s, y.tail < 0), y.out, y.back, in.Bandwidth) > f.atMost*(1+plan.Tolerance) {
+	if y.cost+z.bound(y.kept, in.Input(s, y.tail < 0), y.out, y.back, in.Bandwidth) > f.atMost*(1+plan.Tolerance) {
 		return
 	}
 	if *at > 0 {

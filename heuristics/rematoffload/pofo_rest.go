@@ -13,7 +13,7 @@ import (
 // nothing is computed. Each ā_ℓ, s ≤ ℓ < N, is then in the room that the state
 // leaves beside what F_N and B_N need; or it was offloaded; or F_all ℓ runs again.
 // Let q be the bytes offloaded. Those before them, Δ_F, leave first, so F_s .. F_N
-// take at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
+// updateIncumbent at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
 // max(Σ uB + lost(room+q), (Δ_B+q)/β), lost(x) being the least Σ uF of what does
 // not fit in x bytes. The sum is convex in q.
 type rest struct {
@@ -64,9 +64,9 @@ func (in *instance) rests() []rest {
 	return all
 }
 
-// after is the bound for a state that keeps so many bytes, with its input and
+// bound is the bound for a state that keeps so many bytes, with its input and
 // what is outstanding; +Inf if nothing fits. O(log N).
-func (z *rest) after(kept, input, out, back, beta float64) float64 {
+func (z *rest) bound(kept, input, out, back, beta float64) float64 {
 	room := z.room - kept
 	if room < 0 {
 		return math.Inf(1)
@@ -82,7 +82,7 @@ func (z *rest) after(kept, input, out, back, beta float64) float64 {
 	if backward*beta < back+q {
 		// The link keeps the backward phase waiting: less is worth it, down to
 		// where the computations take as long.
-		i := z.below(room + least)
+		i := z.indexOf(room + least)
 		if (z.backward+z.lostIn(room+least))*beta <= back+least {
 			q = least
 		} else {
@@ -108,15 +108,15 @@ func (z *rest) after(kept, input, out, back, beta float64) float64 {
 
 // lostIn is lost(x), x ≥ 0.
 func (z *rest) lostIn(x float64) float64 {
-	i := z.below(x)
+	i := z.indexOf(x)
 	if i == len(z.sizes)-1 {
 		return 0
 	}
 	return z.lost[i] - (z.lost[i]-z.lost[i+1])*(x-z.sizes[i])/(z.sizes[i+1]-z.sizes[i])
 }
 
-// below is the last i with sizes[i] ≤ x, 0 if there is none.
-func (z *rest) below(x float64) int {
+// dominates is the last i with sizes[i] ≤ x, 0 if there is none.
+func (z *rest) indexOf(x float64) int {
 	i, j := 0, len(z.sizes)
 	for j-i > 1 {
 		if h := (i + j) / 2; z.sizes[h] <= x {

@@ -75,7 +75,7 @@ func TestRestIsALowerBound(t *testing.T) {
 			s, x, z := in.N, e.x, e.state
 			for {
 				states++
-				left, bound := e.cost-z.cost, rests[s].after(z.kept, in.Input(s, x), z.out, z.back, in.Bandwidth)
+				left, bound := e.cost-z.cost, rests[s].bound(z.kept, in.Input(s, x), z.out, z.back, in.Bandwidth)
 				if bound > left*(1+1e-9) {
 					t.Fatalf("layer %d, %+v: bound %g, %g follows, in %g at %g\n%+v", s, z, bound, left, p.Memory, p.Bandwidth, c)
 				}

@@ -30,13 +30,13 @@ func (b *search) polish(ctx context.Context, s *view.Schedule) {
 		if !ok {
 			return false
 		}
-		gaps := slices.DeleteFunc(worth(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
+		gaps := slices.DeleteFunc(nonEmptyGaps(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
 		next, ok := view.Retime(r, gaps)
 		if !ok || next.Makespan >= best.Makespan*(1-plan.Tolerance) {
 			return false
 		}
 		best = next
-		b.take(nil, next)
+		b.updateIncumbent(nil, next)
 		return true
 	}
 	for more := true; more; {
@@ -58,7 +58,7 @@ func (b *search) polish(ctx context.Context, s *view.Schedule) {
 			was := away[g.Tensor]
 			away[g.Tensor] = false
 			improved := false
-			for _, steps := range again(best.Profile, g) {
+			for _, steps := range recomputations(best.Profile, g) {
 				if try(steps) {
 					improved, more = true, true
 					break
@@ -71,11 +71,11 @@ func (b *search) polish(ctx context.Context, s *view.Schedule) {
 	}
 }
 
-// again is the ways to compute the tensor of a gap again.
-func again(r *view.Profile, g view.Gap) [][]view.Step {
+// recomputations is the ways to compute the tensor of a gap again.
+func recomputations(r *view.Profile, g view.Gap) [][]view.Step {
 	l := int(g.Tensor >> 1)
 	abar := g.Tensor&1 == 1
-	steps := from(r, g.To, l, abar)
+	steps := stepsFrom(r, g.To, l, abar)
 	if steps == nil {
 		return nil
 	}
@@ -96,8 +96,8 @@ func again(r *view.Profile, g view.Gap) [][]view.Step {
 	return ways
 }
 
-// from is the steps that compute ā_ℓ or a_ℓ before step i, nil if they are none.
-func from(r *view.Profile, i, l int, abar bool) []view.Step {
+// stepsFrom is the steps that compute ā_ℓ or a_ℓ before step i, nil if they are none.
+func stepsFrom(r *view.Profile, i, l int, abar bool) []view.Step {
 	stored := stored(r, i)
 	k := l - 1
 	for k >= 0 && !stored[view.TensorOf(k, false)] && !stored[view.TensorOf(k, true)] {

@@ -140,15 +140,15 @@ func (in *instance) offloadAll() (*view.Schedule, error) {
 		steps = append(steps, view.Step{Kind: view.Backward, Layer: int32(l)})
 	}
 	if r, ok := view.NewProfile(in.Instance, steps); ok {
-		if s, ok := view.Retime(r, worth(r, r.Gaps)); ok {
+		if s, ok := view.Retime(r, nonEmptyGaps(r, r.Gaps)); ok {
 			return s, nil
 		}
 	}
 	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all does not fit"))
 }
 
-// worth is the gaps of tensors that take space.
-func worth(r *view.Profile, gaps []view.Gap) []view.Gap {
+// nonEmptyGaps is the gaps of tensors that take space.
+func nonEmptyGaps(r *view.Profile, gaps []view.Gap) []view.Gap {
 	return slices.DeleteFunc(slices.Clone(gaps), func(g view.Gap) bool { return !(r.In.Size(g.Tensor) > 0) })
 }
 
@@ -173,7 +173,7 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 		}
 	}
 	r, _ := view.NewProfile(in.Instance, in.keepAll())
-	gaps := slices.DeleteFunc(worth(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
+	gaps := slices.DeleteFunc(nonEmptyGaps(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
 	s, ok := view.Retime(r, gaps)
 	// The plan itself, if nothing leaves too early.
 	same := plan.New(view.Problem, "pure-offload", c, p)

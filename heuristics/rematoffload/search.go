@@ -46,7 +46,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	var failed []error
 	try := func(s *view.Schedule, err error) *view.Schedule {
 		failed = append(failed, err)
-		b.take(nil, s)
+		b.updateIncumbent(nil, s)
 		return s
 	}
 	if in.Bandwidth > 0 { // what is quick comes first: ctx may end any time
@@ -54,7 +54,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		try(in.opportunist(ctx))
 		others = append(others, in.greedyOffload(ctx)...)
 	}
-	starts := b.take(nil, try(in.pureRemat(ctx)))
+	starts := b.updateIncumbent(nil, try(in.pureRemat(ctx)))
 	if in.Bandwidth > 0 {
 		try(in.autocapper(ctx))
 		b.outlines(ctx, slots, searchMemory[:])
@@ -63,7 +63,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 			b.outlines(ctx, finer*slots, searchMemory[:2])
 		}
 		greedy, _ := in.capper(in.keepAll())
-		starts = b.take(starts, greedy)
+		starts = b.updateIncumbent(starts, greedy)
 		others = append(others, in.dynamicOffload(ctx)...)
 	}
 	if b.best != nil {
@@ -155,9 +155,9 @@ type search struct {
 	left int // timings
 }
 
-// take keeps the best of schedules, of which some may be nil, and returns list
+// updateIncumbent keeps the best of schedules, of which some may be nil, and returns list
 // with them appended.
-func (b *search) take(list []*view.Schedule, schedules ...*view.Schedule) []*view.Schedule {
+func (b *search) updateIncumbent(list []*view.Schedule, schedules ...*view.Schedule) []*view.Schedule {
 	for _, s := range schedules {
 		if s == nil {
 			continue
@@ -209,7 +209,7 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 			if err != nil {
 				continue
 			}
-			b.take(nil, all[0].s)
+			b.updateIncumbent(nil, all[0].s)
 			all = slices.CompactFunc(all, func(x, y timed) bool { return x.s.Makespan == y.s.Makespan })
 			starts = append(starts, all[:min(len(all), startsEach)]...)
 		}
@@ -245,7 +245,7 @@ func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float
 				if !ok || s.Makespan >= makespan*(1-plan.Tolerance) {
 					continue
 				}
-				b.take(nil, s)
+				b.updateIncumbent(nil, s)
 				o, makespan, again = next, s.Makespan, true
 				break
 			}

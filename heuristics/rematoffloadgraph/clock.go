@@ -145,7 +145,7 @@ func (c *clock) step(k int) bool {
 	c.running = c.v.Overhead[j]
 	c.headroom[k] = c.memory - c.used - c.running
 	for {
-		c.settle()
+		c.advance()
 		if c.fetchOne(k, c.running) {
 			continue
 		}
@@ -156,7 +156,7 @@ func (c *clock) step(k int) bool {
 		c.now = t
 	}
 	c.now, c.running = end, 0
-	c.settle()
+	c.advance()
 	for _, i := range c.makes[k] {
 		at, _ := slices.BinarySearchFunc(c.queue, c.sends[i].due, func(q, due int) int { return cmp.Compare(c.sends[q].due, due) })
 		c.queue = slices.Insert(c.queue, at, i)
@@ -170,7 +170,7 @@ func (c *clock) step(k int) bool {
 		}
 	}
 	c.discard(k)
-	c.settle()
+	c.advance()
 	return true
 }
 
@@ -186,7 +186,7 @@ func (c *clock) discard(k int) {
 func (c *clock) wait(k int) bool {
 	from := c.now
 	for {
-		c.settle()
+		c.advance()
 		need := 0.0
 		if k < len(c.order) {
 			need = c.v.Written[c.order[k]] + c.v.Overhead[c.order[k]]
@@ -265,8 +265,8 @@ func (c *clock) later() float64 {
 	return t
 }
 
-// settle frees what is to go by now, and keeps the link out busy.
-func (c *clock) settle() {
+// advance frees what is to go by now, and keeps the link out busy.
+func (c *clock) advance() {
 	for len(c.queue) > 0 && c.out <= c.now {
 		i := c.queue[0]
 		c.queue = c.queue[1:]

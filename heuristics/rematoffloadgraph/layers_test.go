@@ -54,7 +54,7 @@ func TestByLayers(t *testing.T) {
 				g.Nodes[j].Layer = fmt.Sprint("block", r.IntN(2))
 			}
 		}
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestSmallSteps(t *testing.T) {
 		if x.Platform.Bandwidth < 0.1 {
 			continue
 		}
-		v, err := problemrematgraph.Of(x.In)
+		v, err := problemrematgraph.New(x.In)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestLargerSteps(t *testing.T) {
 	for i := range testfile.Cases(40) {
 		g := exhaustive.RandomTraining(r, 4+i%12)
 		uneven(r, g)
-		v, err := problemrematgraph.Of(g)
+		v, err := problemrematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestUnrolled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := problemrematgraph.Of(g)
+	v, err := problemrematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestHopelessScheduleIsNotTimed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := problemrematgraph.Of(g)
+		v, err := problemrematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,17 +182,17 @@ func TestHopelessScheduleIsNotTimed(t *testing.T) {
 		return &search{ctx: t.Context(), v: v, p: p, seed: 1, r: rand.New(rand.NewPCG(1, 1))}, v
 	}
 	s, v := from("zoo:rnn?seq=3000&hidden=8")
-	if long := v.Frugal(); s.take(long, s.within(0)) != nil || s.best != nil {
+	if long := v.Frugal(); s.replaySchedule(long, s.stageLimits(0)) != nil || s.best != nil {
 		t.Errorf("%d computations are timed where there is no plan", long.Computations())
 	}
 	s, v = from("zoo:gpt2?layers=2")
-	frugal, limits := v.Frugal(), s.within(0)
-	if s.take(v.StoreAll(), limits) == nil || s.take(frugal, limits) != nil {
+	frugal, limits := v.Frugal(), s.stageLimits(0)
+	if s.replaySchedule(v.StoreAll(), limits) == nil || s.replaySchedule(frugal, limits) != nil {
 		t.Error("one of the two is taken wrongly")
 	}
 	best := s.best
 	s.best = nil
-	if s.take(frugal, limits) == nil || s.best.Claims.Makespan < hopeless*best.Claims.Makespan {
+	if s.replaySchedule(frugal, limits) == nil || s.best.Claims.Makespan < hopeless*best.Claims.Makespan {
 		t.Errorf("not taken, though nothing else is there; or the example is none: %g s of %g", frugal.Cost(), best.Claims.Makespan)
 	}
 }

@@ -46,7 +46,7 @@ func Search(ctx context.Context, v *problemrematgraph.View, p platform.Platform,
 func (s *search) begin(rounds int) {
 	s.bound = s.v.Graph.TotalTime()
 	if x, err := Offload(s.ctx, s.v, s.p); err == nil {
-		s.offer(x)
+		s.updateIncumbent(x)
 	}
 	if s.v.N > rematgraph.HugeGraph {
 		s.unrolled(rounds)
@@ -84,12 +84,12 @@ func (s *search) unrolled(rounds int) {
 		if s.wrong = short.wrong; s.wrong != nil || short.schedule == nil {
 			return 0, false
 		}
-		x, limits := r.Unroll(short.schedule), s.within(short.smooth)
-		over = rematgraph.Over(x, limits)
-		if fits := rematgraph.Within(s.ctx, s.v, limits, s.seed, 0, x); fits != nil {
+		x, limits := r.Unroll(short.schedule), s.stageLimits(short.smooth)
+		over = rematgraph.MaxExcess(x, limits)
+		if fits := rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.seed, 0, x); fits != nil {
 			x = fits
 		}
-		s.take(x, limits) // one that does not fit waits
+		s.replaySchedule(x, limits) // one that does not fit waits
 		return over, true
 	})
 }
@@ -132,8 +132,8 @@ func (s *search) done() bool {
 	return s.ctx.Err() != nil || s.best != nil && s.best.Claims.Makespan <= s.bound*(1+plan.Tolerance)
 }
 
-// offer keeps a plan if it is the best.
-func (s *search) offer(p *plan.Plan) {
+// updateIncumbent keeps a plan if it is the best.
+func (s *search) updateIncumbent(p *plan.Plan) {
 	if s.best == nil || p.Claims.Makespan < s.best.Claims.Makespan {
 		s.best = p
 	}
@@ -166,7 +166,7 @@ func (s *search) alone(rounds int) {
 		s.schedule, _ = s.v.FromPlan(x) // nil where it is in no stages
 	}
 	x.Problem, x.Platform = plan.RematOffload, s.p
-	s.offer(x)
+	s.updateIncumbent(x)
 }
 
 // level looks for a schedule with a part of what the link could have away, from another
@@ -175,18 +175,18 @@ func (s *search) level(share float64, rounds int, other *problemrematgraph.Sched
 	if s.done() {
 		return
 	}
-	limits := s.within(share)
+	limits := s.stageLimits(share)
 	var from []*problemrematgraph.Schedule
 	if other != nil {
 		from = append(from, other)
 	}
-	if c := s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
+	if c := s.replaySchedule(rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
 		s.smooth = max(s.smooth, share)
 	}
 }
 
-// within returns what each stage may have if a part of what the link could have away is away.
-func (s *search) within(share float64) []float64 {
+// stageLimits returns what each stage may have if a part of what the link could have away is away.
+func (s *search) stageLimits(share float64) []float64 {
 	limits := make([]float64, s.v.N)
 	total, now := s.v.Graph.TotalTime(), 0.0
 	for t := range limits {
@@ -197,10 +197,10 @@ func (s *search) within(share float64) []float64 {
 	return limits
 }
 
-// take lets a schedule happen, and keeps it if it is the best; nil is none, one that is far from it, and
+// replaySchedule lets a schedule happen, and keeps it if it is the best; nil is none, one that is far from it, and
 // one of too many computations: what keeps least of a huge graph, where the time ended before it was repaired,
 // computes millions of nodes, and its route would take all of the machine's memory.
-func (s *search) take(x *problemrematgraph.Schedule, limits []float64) *clock {
+func (s *search) replaySchedule(x *problemrematgraph.Schedule, limits []float64) *clock {
 	if x == nil || x.Computations() > problemrematgraph.MostComputations || s.best != nil && x.Cost() > hopeless*s.best.Claims.Makespan {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (s *search) take(x *problemrematgraph.Schedule, limits []float64) *clock {
 		s.wrong = err
 		return nil
 	}
-	s.offer(p)
+	s.updateIncumbent(p)
 	if s.went == nil || c.now < s.went.now {
 		s.schedule, s.limits, s.went = x, limits, c
 	}
@@ -242,5 +242,5 @@ func (s *search) tune(rounds int) {
 		limits[t] = max(s.p.Memory, s.limits[t]+limits[t]+more*room)
 		t, room = t+1, -1
 	}
-	s.take(rematgraph.Within(s.ctx, s.v, limits, s.r.Uint64(), rounds, s.schedule), limits)
+	s.replaySchedule(rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.r.Uint64(), rounds, s.schedule), limits)
 }

@@ -23,7 +23,7 @@ import (
 func (in *instance) lms(o *orders, far func(int) bool, ahead int, list []int) []int {
 	use := func(v, i, j int) {
 		if k := max(i+1, j-ahead); far(j-i) && k > i+1 {
-			o.away(v, i, k)
+			o.addRoundTrip(v, i, k)
 		}
 	}
 	for v, where := range in.Initial {

@@ -104,7 +104,7 @@ func newMachine(in *instance) *machine {
 }
 
 // The numbers of events beside those of functions.
-func (in *instance) leave(v int) int { return in.N + v }
+func (in *instance) evictEvent(v int) int { return in.N + v }
 func (in *instance) come(v int) int  { return in.N + len(in.Size) + v }
 func (in *instance) wait(v int) int  { return in.N + 2*len(in.Size) + v }
 func (in *instance) barrier() int    { return in.N + 3*len(in.Size) }
@@ -356,7 +356,7 @@ func (m *machine) eventsOf() []int {
 		case opIn:
 			list[k] = m.in.come(x.id)
 		default:
-			list[k] = m.in.leave(x.id)
+			list[k] = m.in.evictEvent(x.id)
 		}
 	}
 	return list

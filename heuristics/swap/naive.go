@@ -35,7 +35,7 @@ func Naive(ctx context.Context, s *functions.Sequence, p platform.Platform) (*pl
 func (in *instance) naive(list []int) []int {
 	for v, where := range in.Initial {
 		if where == functions.Device && in.Size[v] > 0 && in.First[v] > 0 {
-			list = append(list, in.leave(v))
+			list = append(list, in.evictEvent(v))
 		}
 	}
 	list = append(list, in.barrier())
@@ -46,7 +46,7 @@ func (in *instance) naive(list []int) []int {
 		list = append(list, in.barrier(), i)
 		for k := in.At[i]; k < in.At[i+1]; k++ {
 			if in.Next[k] < in.N {
-				list = append(list, in.leave(in.Use[k]))
+				list = append(list, in.evictEvent(in.Use[k]))
 			}
 		}
 		list = append(list, in.barrier())

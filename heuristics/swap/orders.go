@@ -38,16 +38,16 @@ func (o *orders) add(slot, event int) {
 	}
 }
 
-// leave lets v leave after f_{i-1}; 0: at once.
-func (o *orders) leave(v, i int) { o.add(2*i, o.in.leave(v)) }
+// addEviction lets v leave after f_{i-1}; 0: at once.
+func (o *orders) addEviction(v, i int) { o.add(2*i, o.in.evictEvent(v)) }
 
-// before puts an event before f_i, after what leaves then.
-func (o *orders) before(event, i int) { o.add(2*i+1, event) }
+// addBefore puts an event before f_i, after what leaves then.
+func (o *orders) addBefore(event, i int) { o.add(2*i+1, event) }
 
-// away lets v leave after f_i, -1: at once, and come before f_k.
-func (o *orders) away(v, i, k int) {
-	o.leave(v, i+1)
-	o.before(o.in.come(v), k)
+// addRoundTrip lets v leave after f_i, -1: at once, and come before f_k.
+func (o *orders) addRoundTrip(v, i, k int) {
+	o.addEviction(v, i+1)
+	o.addBefore(o.in.come(v), k)
 }
 
 // fetchInitial fetches variables from the host so many functions before the one
@@ -55,7 +55,7 @@ func (o *orders) away(v, i, k int) {
 func (o *orders) fetchInitial(ahead int) {
 	for v, where := range o.in.Initial {
 		if where == functions.Host && o.in.Size[v] > 0 {
-			o.before(o.in.come(v), max(0, o.in.First[v]-ahead))
+			o.addBefore(o.in.come(v), max(0, o.in.First[v]-ahead))
 		}
 	}
 }

@@ -54,8 +54,8 @@ type searcher struct {
 
 func (x *searcher) done() bool { return met(x.T, x.floor) || x.ctx.Err() != nil }
 
-// offer takes the list that the machine has just run, if it is faster.
-func (x *searcher) offer(list []int, T float64) {
+// updateIncumbent takes the list that the machine has just run, if it is faster.
+func (x *searcher) updateIncumbent(list []int, T float64) {
 	if !(T < x.T) {
 		return
 	}
@@ -79,7 +79,7 @@ func (x *searcher) methods() {
 		if b.list != nil {
 			b.m.run(b.list)
 			list := b.m.eventsOf()
-			x.offer(list, x.m.run(list))
+			x.updateIncumbent(list, x.m.run(list))
 		}
 	}
 	b.try(x.in.naive(nil), "naive")
@@ -108,7 +108,7 @@ func (x *searcher) rules() {
 	for _, w := range beladys {
 		if !x.done() {
 			list = x.in.belady(x.o, w, list[:0])
-			x.offer(list, x.m.run(list))
+			x.updateIncumbent(list, x.m.run(list))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (in *instance) belady(o *orders, w weights, list []int) []int {
 			}
 			b.remove(best)
 			b.host[best] = true
-			o.leave(best, b.last[best]+1)
+			o.addEviction(best, b.last[best]+1)
 		}
 		for k := in.At[i]; k < in.At[i+1]; k++ {
 			v := in.Use[k]
@@ -255,7 +255,7 @@ func (x *searcher) episode(list []int, moves int, heat float64) {
 		heat *= factor
 		if t := x.m.run(work); t <= T || t-T < heat*x.rng.ExpFloat64() {
 			list, T = x.m.eventsOf(), t
-			x.offer(work, t)
+			x.updateIncumbent(work, t)
 		}
 	}
 }
@@ -275,7 +275,7 @@ func (x *searcher) mutate(list []int) []int {
 		if x.rng.IntN(4) == 0 {
 			to = min(len(list), to+x.rng.IntN(8))
 		}
-		return slices.Insert(list, to, in.leave(in.Use[use]))
+		return slices.Insert(list, to, in.evictEvent(in.Use[use]))
 	case 1: // a transfer less
 		if k = nextTransfer(list, k, in.N); k < len(list) {
 			return slices.Delete(list, k, k+1)

@@ -48,7 +48,7 @@ func (in *instance) vdnn(o *orders) (marked bool) {
 		marked = marked || backward(i)
 		for k := in.At[i]; k < in.At[i+1]; k++ {
 			if j := in.Next[k]; j < in.N && !backward(i) && backward(j) && j-1 > i+1 {
-				o.away(in.Use[k], i, j-1)
+				o.addRoundTrip(in.Use[k], i, j-1)
 			}
 		}
 	}

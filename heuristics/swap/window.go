@@ -100,7 +100,7 @@ func newWindows(b *best) *windows {
 }
 
 // at tries one schedule-window.
-func (w *windows) at(size float64) {
+func (w *windows) trySchedule(size float64) {
 	if w.done() {
 		return
 	}
@@ -114,7 +114,7 @@ func (w *windows) at(size float64) {
 func (w *windows) search() {
 	const coarse, fine = 16, 8
 	for k := range coarse {
-		w.at(w.low + (w.high-w.low)*float64(k)/(coarse-1))
+		w.trySchedule(w.low + (w.high-w.low)*float64(k)/(coarse-1))
 	}
 	step := (w.high - w.low) / (coarse - 1)
 	for range fine {
@@ -122,7 +122,7 @@ func (w *windows) search() {
 		if center := w.size; step > 0 && !math.IsInf(w.T, 1) {
 			for _, size := range [...]float64{center - step, center + step} {
 				if size >= w.low && size <= w.high {
-					w.at(size)
+					w.trySchedule(size)
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func (w *windows) search() {
 // which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
 // which the sizes, added up as often as they occur, are no more than the
 // schedule-window. (Variables must also fit into the memory together: r ends
-// before one that does not, even if everything outside of the window is out. The
+// addBefore one that does not, even if everything outside of the window is out. The
 // paper has windows below the memory only.) Then, with Figure 2,
 //
 //   - (a) each variable that is new in the window and on the CPU is swapped in;
@@ -267,7 +267,7 @@ func (s *scheduler) enter(i int) bool {
 			return false
 		}
 		if s.where[v] == cpu {
-			s.orders.before(in.come(v), i)
+			s.orders.addBefore(in.come(v), i)
 		}
 		s.used += size
 	}
@@ -292,8 +292,8 @@ func (s *scheduler) free(i int, size float64) bool {
 		s.oldest++
 		s.where[q.v] = cpu
 		s.used -= s.in.Size[q.v]
-		s.orders.leave(q.v, q.after)
-		s.orders.before(s.in.wait(q.v), i)
+		s.orders.addEviction(q.v, q.after)
+		s.orders.addBefore(s.in.wait(q.v), i)
 	}
 	return true
 }

@@ -219,7 +219,7 @@ func (s *scheduler) run(cut int) bool {
 			return false
 		}
 		if now.Away[2*k+1] {
-			s.leave(k)
+			s.evict(k)
 		}
 	}
 	for _, k := range s.fetch[:cut] {
@@ -267,9 +267,9 @@ func (s *scheduler) early() {
 	}
 }
 
-// leave takes w_k away after F_k: at once if the host has it, else after an
+// evict takes w_k away after F_k: at once if the host has it, else after an
 // upload.
-func (s *scheduler) leave(k int) {
+func (s *scheduler) evict(k int) {
 	gone := s.free
 	switch {
 	case !s.sent[k]:

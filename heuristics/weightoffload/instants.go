@@ -75,7 +75,7 @@ func (in *instance) merges(s *weightoffload.Schedule) bool {
 	instant := 1.05 * plan.Tolerance * s.T // and rounding
 	since := func(t, from float64) float64 { t -= from; return t - s.T*math.Floor(t/s.T) }
 	joined := func(j int) bool {
-		a := in.Before(j)
+		a := in.Predecessor(j)
 		return in.U[j] <= instant && in.U[a] <= instant && since(s.Op[j]+in.U[j]/2+instant/100, s.Op[a]+in.U[a]/2) <= instant*1.01
 	}
 	for g, away := range s.Away {
@@ -87,9 +87,9 @@ func (in *instance) merges(s *weightoffload.Schedule) bool {
 		if !joined(j) {
 			continue
 		}
-		first := in.Before(j)
+		first := in.Predecessor(j)
 		for first != j && joined(first) {
-			first = in.Before(first)
+			first = in.Predecessor(first)
 		}
 		at += instant / 100
 		run, g := since(at, s.Op[first]), in.Gap(j)

@@ -49,7 +49,7 @@ func TestInstants(t *testing.T) {
 		if c.TotalTime() < 1e-6 {
 			c.Layers[0].BackwardTime = 1e-6
 		}
-		low, high := weightoffload.Of(c).Range()
+		low, high := weightoffload.FromChain(c).Range()
 		m := low + math.Floor(rapid.Float64Range(0, 1).Draw(t, "share")*(high-low))
 		p := platform.Platform{Memory: max(1, m), Bandwidth: rapid.SampledFrom([]float64{1e15, 1e16, 1e17, 3e17, 1e18, 1e19, 1e24}).Draw(t, "bandwidth")}
 		for _, m := range append(methods(), method{"search", func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
@@ -75,7 +75,7 @@ func TestClaimsWithinAnInstant(t *testing.T) {
 		share := rapid.SampledFrom([]float64{
 			0, 1e-12, 1e-10, math.Nextafter(instant, 0), instant, math.Nextafter(instant, 1), 2e-9, 1e-3,
 		}).Draw(t, "transfer")
-		low, high := weightoffload.Of(c).Range()
+		low, high := weightoffload.FromChain(c).Range()
 		p := platform.Platform{Memory: max(1, low+float64(rapid.IntRange(0, int(high-low)).Draw(t, "more"))), Bandwidth: math.MaxFloat64}
 		if share > 0 {
 			p.Bandwidth = float64(rapid.IntRange(1, 3).Draw(t, "size")) / (share * c.TotalTime())

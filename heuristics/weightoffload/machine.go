@@ -43,10 +43,10 @@ func (l *timeline) add(at, d float64) {
 	l.t[i+1], l.m[i+1], l.burst[i+1] = at, l.m[i]+d, math.Inf(-1)
 }
 
-// hold adds d from start to end. At the instant of a hold of no duration what
+// addUsage adds d from start to end. At the instant of a hold of no duration what
 // is there counts as a burst: what is released at that instant, after the
 // hold, had to fit beside it.
-func (l *timeline) hold(start, end, d float64) {
+func (l *timeline) addUsage(start, end, d float64) {
 	l.add(start, d)
 	if start == end {
 		i := len(l.t) - 1
@@ -159,7 +159,7 @@ func (m *machine) compute(j int, ready float64) float64 {
 	}
 	m.mem.add(t, d)
 	m.act, m.free = j, t+m.in.U[j]
-	m.mem.hold(t, m.free, gradient)
+	m.mem.addUsage(t, m.free, gradient)
 	return t
 }
 

@@ -26,7 +26,7 @@ func TestMoreMemory(t *testing.T) {
 	}
 	plans := 0
 	check := func(c *chain.Chain, bandwidth float64) {
-		low, high := weightoffload.Of(c.Count("")).Range()
+		low, high := weightoffload.FromChain(c.Count("")).Range()
 		low, high = max(1, low), max(1, high)
 		for name, method := range map[string]func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){
 			"greedy": Greedy, "greedy-nodiscount": GreedyNoDiscount, "first-half": FirstHalf,

@@ -144,7 +144,7 @@ func (r *retimer) computations(s *weightoffload.Schedule) {
 	grid := plan.Tolerance * s.T
 	for j, t := range s.Op {
 		r.node(int32(j), t)
-		before, lap := in.Before(j), int32(0)
+		before, lap := in.Predecessor(j), int32(0)
 		if j == 0 {
 			lap = -1
 		}

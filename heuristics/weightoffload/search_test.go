@@ -197,7 +197,7 @@ func TestEdges(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := &chain.Chain{Name: x.name, Layers: x.layers}
-			low, high := weightoffload.Of(c).Range()
+			low, high := weightoffload.FromChain(c).Range()
 			for _, m := range []float64{low, math.Floor((low + high) / 2), high} {
 				p := platform.Platform{Memory: m, Bandwidth: x.beta}
 				got, err := Search(context.Background(), c, p, Options{Moves: 300})

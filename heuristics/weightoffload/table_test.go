@@ -61,7 +61,7 @@ func (r row) chain() *chain.Chain {
 
 // device returns a platform with the given share of the range of memory.
 func (r row) device(share, bandwidth float64) platform.Platform {
-	low, high := weightoffload.Of(r.chain()).Range()
+	low, high := weightoffload.FromChain(r.chain()).Range()
 	return platform.Platform{Memory: math.Floor(low + share*(high-low)), Bandwidth: bandwidth}
 }
 

@@ -72,7 +72,7 @@ func smooth(t *rapid.T, layers int) *chain.Chain {
 
 // device draws a platform whose memory is in the range where it matters.
 func device(t *rapid.T, c *chain.Chain) platform.Platform {
-	low, high := weightoffload.Of(c).Range()
+	low, high := weightoffload.FromChain(c).Range()
 	share := rapid.SampledFrom([]float64{0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5}).Draw(t, "share")
 	m := math.Ceil(low + share*(high-low))
 	if m == 0 {
@@ -171,7 +171,7 @@ func TestGreedyKeepsPlansWithMoreMemory(t *testing.T) {
 		for range 2 + r.IntN(8) {
 			c.Layers = append(c.Layers, chain.Layer{ForwardTime: r.Float64(), BackwardTime: r.Float64(), Activation: number(), Weight: number()})
 		}
-		low, high := weightoffload.Of(c).Range()
+		low, high := weightoffload.FromChain(c).Range()
 		had := math.Inf(1)
 		for i := range 11 {
 			p := platform.Platform{Memory: math.Floor(low + float64(i)/10*(high-low)), Bandwidth: 300}

@@ -137,7 +137,7 @@ func (f *offload) columns() {
 		f.whole[i] = list("whole", from, to, milp.Binary)
 		for t := from; t <= to; t++ {
 			if !f.limited(t) {
-				v, _ := f.whole[i].At(t)
+				v, _ := f.whole[i].Column(t)
 				f.m.Fix(v, 0)
 			}
 		}
@@ -156,7 +156,7 @@ func (f *offload) link() {
 		for i := range f.O {
 			time := formulation.Counts(f.move[i])
 			for _, s := range [...]formulation.Span{f.O[i], f.P[i]} {
-				if v, ok := s.At(t); ok && time > 0 {
+				if v, ok := s.Column(t); ok && time > 0 {
 					f.e.Add(time, v)
 				}
 			}
@@ -182,9 +182,9 @@ func (f *offload) amounts() {
 			if t < from {
 				continue
 			}
-			v, _ := f.gone[i].At(t)
+			v, _ := f.gone[i].Column(t)
 			f.e.Reset().Add(1, v)
-			if before, ok := f.gone[i].At(t - 1); ok {
+			if before, ok := f.gone[i].Column(t - 1); ok {
 				f.e.Add(-1, before)
 			}
 			begin := t - 1
@@ -215,7 +215,7 @@ func (f *offload) amounts() {
 
 // part adds what a transfer carries in interval t.
 func (f *offload) part(s formulation.Span, coefficient float64, t int) {
-	if v, ok := s.At(t); ok {
+	if v, ok := s.Column(t); ok {
 		f.e.Add(coefficient, v)
 	}
 }
@@ -229,8 +229,8 @@ func (f *offload) wholes() {
 			if !f.limited(t) {
 				continue
 			}
-			v, _ := f.whole[i].At(t)
-			away, _ := f.gone[i].At(t)
+			v, _ := f.whole[i].Column(t)
+			away, _ := f.gone[i].Column(t)
 			g.AtMost(f.e.Reset().Add(1, v).Add(-1, away), 0)
 			g.AtMost(f.e.Reset().Add(1, v).Add(-1, f.moves.At(i)), 0)
 		}
@@ -247,8 +247,8 @@ func (f *offload) memory() {
 		}
 		f.cover.Reset()
 		for i := range f.O {
-			if v, ok := f.whole[i].At(t); ok {
-				f.cover.Away(f.Abar[i], v)
+			if v, ok := f.whole[i].Column(t); ok {
+				f.cover.AddOffloaded(f.Abar[i], v)
 			}
 		}
 		f.cover.AtLeast(g, f.excess[t/2], 1)
@@ -271,8 +271,8 @@ func (f *offload) equalTensors() {
 		from, to := f.instants(j)
 		for t := from; t <= to; t++ {
 			if f.limited(t) {
-				v, _ := f.whole[i].At(t)
-				w, _ := f.whole[j].At(t)
+				v, _ := f.whole[i].Column(t)
+				w, _ := f.whole[j].Column(t)
 				g.AtMost(f.e.Reset().Add(1, w).Add(-1, v), 0)
 			}
 		}
@@ -308,7 +308,7 @@ func (f *offload) start(p *plan.Plan) ([]float64, error) {
 func (f *offload) point(t *offloadTimes) []float64 {
 	x := make([]float64, f.m.NumCols())
 	set := func(s formulation.Span, at int, value float64) {
-		if v, ok := s.At(at); ok {
+		if v, ok := s.Column(at); ok {
 			x[v.Index()] += value
 		}
 	}
@@ -330,14 +330,14 @@ func (f *offload) point(t *offloadTimes) []float64 {
 		for j := f.O[i].From; j <= to; j++ {
 			set(f.gone[i], j, away)
 			for sign, s := range [...]formulation.Span{f.O[i], f.P[i]} {
-				if v, ok := s.At(j); ok {
+				if v, ok := s.Column(j); ok {
 					away += float64(1-2*sign) * x[v.Index()]
 				}
 			}
 		}
 		for j := from; j <= to; j++ {
 			at := t.instant(f.instance, j)
-			if v, ok := f.whole[i].At(j); ok && f.limited(j) && m.off[1] <= at+t.near && m.back[0] >= at-t.near {
+			if v, ok := f.whole[i].Column(j); ok && f.limited(j) && m.off[1] <= at+t.near && m.back[0] >= at-t.near {
 				x[v.Index()] = 1
 			}
 		}

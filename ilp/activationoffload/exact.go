@@ -75,7 +75,7 @@ func (f *offloadExact) program() *formulation.Program {
 
 func buildOffloadExact(in *instance) *offloadExact {
 	f := &offloadExact{instance: in, m: milp.New("offload-exact")}
-	for f.latest = 1; f.latest < f.known(); {
+	for f.latest = 1; f.latest < f.cutoff(); {
 		f.latest *= 2
 	}
 	for i := range in.tensors() {
@@ -88,7 +88,7 @@ func buildOffloadExact(in *instance) *offloadExact {
 	f.transfers()
 	f.link()
 	f.places()
-	f.away()
+	f.addHostState()
 	f.memory()
 	f.precedences()
 	f.m.Minimize(f.e.Reset().AddConst(f.u[2*f.N-1]).Add(1, f.t.At(2*f.N-1)))
@@ -108,9 +108,9 @@ func (f *offloadExact) columns() {
 	f.m.Fix(f.t.At(0), 0)
 }
 
-// known returns the makespan, a little more, of the shortest plan that offloads
+// cutoff returns the makespan, a little more, of the shortest plan that offloads
 // ā_0..ā_k for some k, one of which there is.
-func (f *offloadExact) known() float64 {
+func (f *offloadExact) cutoff() float64 {
 	w, best := view.NewNoWait(f.Instance), math.Inf(1)
 	away := make([]bool, f.N)
 	for k := range f.N {
@@ -196,9 +196,9 @@ func (f *offloadExact) places() {
 	}
 }
 
-// away says what is away when a computation or a prefetch starts: the offload
+// addHostState says what is away when a computation or a prefetch starts: the offload
 // and the forward that uses the tensor have ended, the prefetch starts later.
-func (f *offloadExact) away() {
+func (f *offloadExact) addHostState() {
 	g := f.m.Group("away", "[004] O.7")
 	atMost := func(v, w milp.Var) { g.AtMost(f.e.Reset().Add(1, v).Add(-1, w), 0) }
 	for q, i := range f.tensor {
@@ -241,7 +241,7 @@ func (f *offloadExact) memory() {
 			f.cover.Reset()
 			for q, i := range f.tensor {
 				if f.first(i) <= k && k <= f.last(i) {
-					f.cover.Away(f.Abar[i], f.gone.At(q, k))
+					f.cover.AddOffloaded(f.Abar[i], f.gone.At(q, k))
 				}
 			}
 			f.cover.AtLeast(g, f.excess[k], 1)
@@ -265,7 +265,7 @@ func (f *offloadExact) during(g milp.Group, r int, excess float64, after, before
 	f.cover.Reset()
 	for q, i := range f.tensor {
 		if q != r {
-			f.cover.Away(f.Abar[i], f.beside.At(q, r))
+			f.cover.AddOffloaded(f.Abar[i], f.beside.At(q, r))
 		}
 	}
 	f.cover.AtLeast(g, excess, -1, formulation.Case{Value: 1, Var: after}, formulation.Case{Value: -1, Var: before}, formulation.Case{Value: 1, Var: f.moves.At(r)})

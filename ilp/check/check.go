@@ -459,7 +459,7 @@ func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *sol
 	case err != nil:
 		return nil, 0, err.Error()
 	}
-	report, err := verify.On(x.In, p)
+	report, err := verify.Replay(x.In, p)
 	if err != nil {
 		return nil, 0, err.Error()
 	}

@@ -93,7 +93,7 @@ func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders,
 		for _, s := range x.On[g] {
 			for _, kind := range x.Kinds(s) {
 				for j := range x.Jobs {
-					o.ops[g] = append(o.ops[g], op{flush.On(s, kind), j})
+					o.ops[g] = append(o.ops[g], op{flush.LetterOf(s, kind), j})
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders,
 	o.last = o.m.List("last", x.GPUs, milp.Continuous, 0, H)
 	o.y = milp.Vars(o.m, "y", o.pairs, milp.Binary, 0, 1)
 	o.times()
-	o.apart()
+	o.addDisjunctions()
 	o.noCircles(all)
 	o.memory()
 	o.m.Minimize(new(milp.Expr).Add(1, o.T))
@@ -122,7 +122,7 @@ func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders,
 func (o *orders) pair(g int) error {
 	for i, a := range o.ops[g] {
 		for _, b := range o.ops[g][i+1:] {
-			if o.known(a, b) || o.known(b, a) || o.beside(a, b) && !a.letter.Takes() && !b.letter.Takes() {
+			if o.isFixed(a, b) || o.isFixed(b, a) || o.onDifferentEngines(a, b) && !a.letter.Takes() && !b.letter.Takes() {
 				continue
 			}
 			if o.pairs = append(o.pairs, pair{a, b}); len(o.pairs) > mostPairs {
@@ -133,12 +133,12 @@ func (o *orders) pair(g int) error {
 	return nil
 }
 
-// beside reports whether one runs on the GPU and the other on its link.
-func (o *orders) beside(a, b op) bool { return a.letter.Copies() != b.letter.Copies() }
+// onDifferentEngines reports whether one runs on the GPU and the other on its link.
+func (o *orders) onDifferentEngines(a, b op) bool { return a.letter.Copies() != b.letter.Copies() }
 
-// known reports whether a is before b in every schedule: the micro-batch of b is no
+// isFixed reports whether a is before b in every schedule: the micro-batch of b is no
 // earlier, and a comes before b in the way of one.
-func (o *orders) known(a, b op) bool {
+func (o *orders) isFixed(a, b op) bool {
 	if a.letter == b.letter {
 		return a.job < b.job
 	}
@@ -166,24 +166,24 @@ func (o *orders) leads(a, b flush.Letter) bool {
 
 func (o *orders) time(a op) float64 { return o.seconds(o.Time[a.letter.Stage()][a.letter.Kind()]) }
 
-func (o *orders) at(a op) milp.Var {
+func (o *orders) startVar(a op) milp.Var {
 	t, _ := o.t.At(a)
 	return t
 }
 
-// before adds c·[a before b].
-func (o *orders) before(e *milp.Expr, c float64, a, b op) {
+// addOrder adds c·[a before b].
+func (o *orders) addOrder(e *milp.Expr, c float64, a, b op) {
 	if y, ok := o.y.At(pair{a, b}); ok {
 		e.Add(c, y)
 	} else if y, ok := o.y.At(pair{b, a}); ok {
 		e.Add(-c, y).AddConst(c)
-	} else if o.known(a, b) {
+	} else if o.isFixed(a, b) {
 		e.AddConst(c)
 	}
 }
 
 // first is the first operation of a GPU.
-func (o *orders) first(g int) op { return op{flush.On(o.On[g][0], flush.F), 0} }
+func (o *orders) first(g int) op { return op{flush.LetterOf(o.On[g][0], flush.F), 0} }
 
 // times adds the objective, and what needs what.
 func (o *orders) times() {
@@ -191,13 +191,13 @@ func (o *orders) times() {
 	for g, ops := range o.ops {
 		e := new(milp.Expr).Add(1, o.T).Add(-1, o.last.At(g))
 		if o.Span() {
-			e.Add(1, o.at(o.first(g)))
+			e.Add(1, o.startVar(o.first(g)))
 		}
 		span.AtLeast(e, 0)
 		for _, b := range ops {
-			end.AtLeast(new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.at(b)), o.time(b))
+			end.AtLeast(new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.startVar(b)), o.time(b))
 			for _, a := range o.needed(b) {
-				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a.op)), a.wait)
+				needs.AtLeast(new(milp.Expr).Add(1, o.startVar(b)).Add(-1, o.startVar(a.op)), a.wait)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (o *orders) needed(b op) []needed {
 		a := op{from, b.job}
 		all = append(all, needed{a, milp.Down.Add(o.time(a), o.seconds(delay))})
 	}
-	if own := o.Before(b.letter); o.Moves[o.GPU[b.letter.Stage()]] && own >= 0 {
+	if own := o.Predecessor(b.letter); o.Moves[o.GPU[b.letter.Stage()]] && own >= 0 {
 		a := op{own, b.job}
 		all = append(all, needed{a, o.time(a)})
 	}
@@ -251,13 +251,13 @@ func (o *orders) noCircles(all []op) {
 	}
 }
 
-// apart adds that operations of a GPU, or of its link, do not overlap, and of one of each that they change
+// addDisjunctions adds that operations of a GPU, or of its link, do not overlap, and of one of each that they change
 // what is held in their order.
-func (o *orders) apart() {
+func (o *orders) addDisjunctions() {
 	g := o.m.Group("apart", "Qi et al. 2024")
 	behind := func(row milp.Conditional, a, b op) { // b behind a
 		wait := o.time(a)
-		if o.beside(a, b) {
+		if o.onDifferentEngines(a, b) {
 			switch {
 			case !b.letter.Takes(): // a does
 				wait = -o.time(b)
@@ -265,7 +265,7 @@ func (o *orders) apart() {
 				wait = 0
 			}
 		}
-		row.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), wait)
+		row.AtLeast(new(milp.Expr).Add(1, o.startVar(b)).Add(-1, o.startVar(a)), wait)
 	}
 	for _, q := range o.pairs {
 		y, _ := o.y.At(q)
@@ -293,7 +293,7 @@ func (o *orders) memory() {
 			e := new(milp.Expr)
 			for _, a := range ops {
 				if change := o.Memory[a.letter.Stage()][a.letter.Kind()]; a != b && change != 0 {
-					o.before(e, scale*float64(change), a, b)
+					o.addOrder(e, scale*float64(change), a, b)
 				}
 			}
 			group.AtMost(e, scale*float64(o.Room[g]-o.Memory[b.letter.Stage()][b.letter.Kind()]))
@@ -312,7 +312,7 @@ func (o *orders) program() (*formulation.Program, error) {
 // plan returns the schedule of the orders in a solution, timed anew.
 func (o *orders) plan(x []float64) (*plan.Plan, error) {
 	order := o.order(x)
-	if !o.Complete(order) || !o.Holds(order) {
+	if !o.Complete(order) || !o.KeepsMemory(order) {
 		return nil, fmt.Errorf("%w: the orders of %s contradict each other", plan.ErrNoPlan, o.m.Name())
 	}
 	s, err := o.Schedule(order)
@@ -340,11 +340,11 @@ func (o *orders) order(x []float64) flush.Order {
 		var best *candidate
 		for s := range o.Stages {
 			for _, kind := range o.Kinds(s) {
-				a := op{flush.On(s, kind), count[flush.On(s, kind)]}
+				a := op{flush.LetterOf(s, kind), count[flush.LetterOf(s, kind)]}
 				if !o.ready(a, count) {
 					continue
 				}
-				c := &candidate{a, slices.ContainsFunc(left[o.GPU[s]], func(b op) bool { return b != a && o.goes(x, b, a) }), x[o.at(a).Index()]}
+				c := &candidate{a, slices.ContainsFunc(left[o.GPU[s]], func(b op) bool { return b != a && o.goes(x, b, a) }), x[o.startVar(a).Index()]}
 				if !a.letter.Takes() {
 					c.at += o.time(a)
 				}
@@ -366,7 +366,7 @@ func (o *orders) order(x []float64) flush.Order {
 // ready reports whether an operation has what it needs when so many of each letter have run.
 func (o *orders) ready(a op, count []int) bool {
 	from, _ := o.Needs(a.letter)
-	before := o.Before(a.letter)
+	before := o.Predecessor(a.letter)
 	return a.job < o.Jobs && (from < 0 || count[from] > a.job) && (before < 0 || count[before] > a.job)
 }
 
@@ -378,7 +378,7 @@ func (o *orders) goes(x []float64, a, b op) bool {
 	if y, ok := o.y.At(pair{b, a}); ok {
 		return x[y.Index()] <= 0.5
 	}
-	return o.known(a, b)
+	return o.isFixed(a, b)
 }
 
 // start returns the values of a plan.
@@ -397,11 +397,11 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	x, line := make([]float64, o.m.NumCols()), make([][]op, o.GPUs)
 	count := make([]int, flush.Kinds*o.Stages)
 	for _, timed := range o.Plan(o.m.Name(), s).Ops { // of each GPU in the order of the instants
-		l := flush.On(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
+		l := flush.LetterOf(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
 		a, g := op{l, count[l]}, o.GPU[l.Stage()]
 		count[l]++
 		line[g] = append(line[g], a)
-		x[o.at(a).Index()] = o.seconds(timed.Start)
+		x[o.startVar(a).Index()] = o.seconds(timed.Start)
 		last := o.last.At(g).Index()
 		x[last] = max(x[last], o.seconds(timed.Start)+o.time(a))
 	}

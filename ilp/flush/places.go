@@ -41,12 +41,12 @@ func (o *orders) places() {
 			if b == first || b.letter.Copies() {
 				continue
 			}
-			low := new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(first))
-			high := new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.at(b))
+			low := new(milp.Expr).Add(1, o.startVar(b)).Add(-1, o.startVar(first))
+			high := new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.startVar(b))
 			for _, a := range ops {
 				if a != b && !a.letter.Copies() {
-					o.before(low, -o.time(a), a, b)
-					o.before(high, -o.time(a), b, a)
+					o.addOrder(low, -o.time(a), a, b)
+					o.addOrder(high, -o.time(a), b, a)
 				}
 			}
 			before.AtLeast(low, -slack)
@@ -67,8 +67,8 @@ func (o *orders) monotone() {
 				continue // known
 			}
 			e := new(milp.Expr)
-			o.before(e, 1, x.a, x.b)
-			o.before(e, -1, q.a, q.b)
+			o.addOrder(e, 1, x.a, x.b)
+			o.addOrder(e, -1, q.a, q.b)
 			group.AtLeast(e, 0)
 		}
 	}

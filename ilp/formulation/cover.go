@@ -42,8 +42,8 @@ func (c *Cover) Reset() *Cover {
 	return c
 }
 
-// Away adds what is away where v is 1, which it must be able to be.
-func (c *Cover) Away(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, false}) }
+// AddOffloaded adds what is away where v is 1, which it must be able to be.
+func (c *Cover) AddOffloaded(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, false}) }
 
 // Kept adds what is away where v is 0.
 func (c *Cover) Kept(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, true}) }

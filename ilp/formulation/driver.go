@@ -45,7 +45,7 @@ type Task struct {
 // Others are methods that run beside a task and share their plans with it: it takes
 // the best before each phase, and ends a solve whose bound has met it.
 type Others interface {
-	Offer(*plan.Plan)
+	UpdateIncumbent(*plan.Plan)
 	Best() *plan.Plan // nil: none
 }
 
@@ -132,7 +132,7 @@ func Phases(list ...*Phase) Next {
 // bound have met: see [Task.Search].
 func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
 	return t.Search(ctx, func(sofar *Result, solve func(*Phase) (bool, error)) error {
-		for more := !t.over(ctx, sofar); more; {
+		for more := !t.finished(ctx, sofar); more; {
 			x, err := next(sofar)
 			if err != nil || x == nil {
 				return err
@@ -140,7 +140,7 @@ func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
 			if more, err = solve(x); err != nil {
 				return err
 			}
-			more = more && !t.over(ctx, sofar)
+			more = more && !t.finished(ctx, sofar)
 		}
 		return nil
 	})
@@ -165,12 +165,12 @@ func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 		}
 	}
 	err := search(r, func(x *Phase) (bool, error) {
-		if t.over(ctx, r) {
+		if t.finished(ctx, r) {
 			return false, nil
 		}
 		return true, t.phase(ctx, x, r)
 	})
-	why, over := Over(ctx)
+	why, over := StopReason(ctx)
 	switch {
 	case err != nil:
 		r.Ended = proof.Error
@@ -182,14 +182,14 @@ func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 	return r, err
 }
 
-// over reports whether there is nothing more to solve, with what others found.
-func (t *Task) over(ctx context.Context, r *Result) bool {
+// finished reports whether there is nothing more to solve, with what others found.
+func (t *Task) finished(ctx context.Context, r *Result) bool {
 	t.listen(r)
 	return ctx.Err() != nil || r.Closed(t.Options.RelGap.Value) && (r.Program != nil || !t.Document)
 }
 
-// Over says whether ctx has ended, and how.
-func Over(ctx context.Context) (proof.Ended, bool) {
+// StopReason says whether ctx has ended, and how.
+func StopReason(ctx context.Context) (proof.Ended, bool) {
 	switch ctx.Err() {
 	case nil:
 		return "", false
@@ -230,7 +230,7 @@ func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
 	}
 	r.Program, r.Solver, r.X = p, solved, nil
 	r.Nodes += solved.Nodes
-	t.take(x, r)
+	t.addAnswer(x, r)
 	t.certify(ctx, x, r)
 	return nil
 }
@@ -281,7 +281,7 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) sol
 	if t.Backend.Can()&solvers.CanProgress != 0 {
 		o.OnProgress = func(s solvers.Progress) {
 			if s.X != nil && p.Plan != nil && !x.Relax {
-				t.adopt(p, s.X, r)
+				t.updateIncumbent(p, s.X, r)
 			}
 			if t.listen(r); p.bounds() && !x.Relax && r.Plan != nil && r.Objective-p.Objective(s.Bound) <= t.Options.RelGap.Value*math.Abs(r.Objective) {
 				met()
@@ -302,9 +302,9 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) sol
 	return o
 }
 
-// adopt verifies the plan of a solution and keeps it if it is better. It returns
+// updateIncumbent verifies the plan of a solution and keeps it if it is better. It returns
 // why there is none.
-func (t *Task) adopt(p *Program, x []float64, r *Result) error {
+func (t *Task) updateIncumbent(p *Program, x []float64, r *Result) error {
 	found, err := p.Plan(x)
 	if err != nil {
 		return err
@@ -316,14 +316,14 @@ func (t *Task) adopt(p *Program, x []float64, r *Result) error {
 	if objective < r.Objective {
 		r.Plan, r.Objective = found, objective
 		if t.Others != nil {
-			t.Others.Offer(found)
+			t.Others.UpdateIncumbent(found)
 		}
 	}
 	return nil
 }
 
-// take takes over a solver's answer: its solution, and its bound as a claim.
-func (t *Task) take(x *Phase, r *Result) {
+// addAnswer takes over a solver's answer: its solution, and its bound as a claim.
+func (t *Task) addAnswer(x *Phase, r *Result) {
 	p, s := x.Program, r.Solver
 	by := fmt.Sprintf("%s (%s, %s)", p.Model.Name(), s.BoundBy, s.Backend)
 	switch s.Status {
@@ -344,7 +344,7 @@ func (t *Task) take(x *Phase, r *Result) {
 	if solution, ok := s.Solution(); ok && !x.Relax {
 		r.X = solution
 		if p.Plan != nil {
-			if err := t.adopt(p, solution, r); err != nil {
+			if err := t.updateIncumbent(p, solution, r); err != nil {
 				r.note(fmt.Sprintf("a solution of %s makes no plan: %v", p.Model.Name(), err))
 			}
 		}

@@ -83,7 +83,7 @@ func (p *Program) unit() float64 {
 
 // Hint is what a solution of a relaxation tells a heuristic.
 type Hint struct {
-	// Away[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
+	// AddOffloaded[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
 	// between F and the next B (d = 1): the choices (k,d) of [001] §5.
 	Away []bool
 	// Idle[j] is the idle time after operation j of package cycle, seconds.
@@ -100,7 +100,7 @@ type Builder[T plan.Instance] func(T, platform.Platform) (*Program, error)
 
 // Without returns a Build of a formulation that has no options.
 func Without[T plan.Instance](build Builder[T]) Build {
-	with := With(func(in T, p platform.Platform, _ struct{}) (*Program, error) { return build(in, p) })
+	with := WithOptions(func(in T, p platform.Platform, _ struct{}) (*Program, error) { return build(in, p) })
 	return func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
 		if len(options) > 0 {
 			return nil, fmt.Errorf("%w: it has no options, there are %s", ErrInstance, options)
@@ -109,9 +109,9 @@ func Without[T plan.Instance](build Builder[T]) Build {
 	}
 }
 
-// With returns a Build that reads options of type O. Options that say what nobody
+// WithOptions returns a Build that reads options of type O. Options that say what nobody
 // reads are an error: a certificate must not seem to say more than its model.
-func With[T plan.Instance, O any](build func(T, platform.Platform, O) (*Program, error)) Build {
+func WithOptions[T plan.Instance, O any](build func(T, platform.Platform, O) (*Program, error)) Build {
 	return func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
 		x, ok := in.(T)
 		if !ok {

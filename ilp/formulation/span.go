@@ -9,7 +9,7 @@ type Span struct {
 }
 
 // At returns column t, false if there is none.
-func (s Span) At(t int) (milp.Var, bool) {
+func (s Span) Column(t int) (milp.Var, bool) {
 	if t < s.From || t >= s.From+s.Cols.Len() {
 		return milp.Var{}, false
 	}

@@ -43,7 +43,7 @@ func memoryOptions(model string) json.RawMessage {
 
 // inTasks is what builds a formulation that is of the task model only.
 func inTasks(build func(*chain.Chain, platform.Platform) (*formulation.Program, error)) formulation.Build {
-	return formulation.With(func(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
+	return formulation.WithOptions(func(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
 		if o.MemoryModel != "" && o.MemoryModel != plan.TaskModel {
 			return nil, fmt.Errorf("%w: it is of memory_model %s, the options say %q", formulation.ErrInstance, plan.TaskModel, o.MemoryModel)
 		}
@@ -62,7 +62,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: closedName, Problem: plan.Pipeline, Promise: formulation.LowerBound,
 			Title: "bounds in closed form, for chains of any length", Source: "[004] 5.1.1; ours",
-			Kind: chain.Kind, Build: formulation.With(Closed),
+			Kind: chain.Kind, Build: formulation.WithOptions(Closed),
 		},
 		{
 			Name: patternsName, Problem: plan.Pipeline, Promise: formulation.Equal,
@@ -73,7 +73,7 @@ func Formulations() []formulation.Formulation {
 			Name: strongName, Problem: plan.Pipeline, Promise: formulation.Equal,
 			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 8, 9; ours",
 			Extra: pipelineCuts,
-			Kind:  chain.Kind, Build: formulation.With(Strong),
+			Kind:  chain.Kind, Build: formulation.WithOptions(Strong),
 		},
 	}
 }

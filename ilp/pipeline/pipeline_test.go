@@ -55,7 +55,7 @@ func saving(input float64, layers ...[4]float64) *chain.Chain {
 
 func verifiedPattern(t *testing.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	t.Helper()
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,7 +209,7 @@ func TestPipelineUnsentIsFree(t *testing.T) {
 		{Op: plan.OpB, Layer: 2, Start: 3, End: 4, Resource: "gpu0", Shift: 1},
 	}
 	best.Claims.Makespan = period
-	if r, err := verify.On(c, best); err != nil || !r.Valid() {
+	if r, err := verify.Replay(c, best); err != nil || !r.Valid() {
 		t.Fatal(err, r.Violations)
 	}
 	layers := []plan.Stage{{Processor: 0, From: 1, To: 1}, {Processor: 0, From: 2, To: 2}, {Processor: 1, From: 3, To: 3}}

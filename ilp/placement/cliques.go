@@ -40,8 +40,8 @@ func Cliques(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program,
 	return o.program()
 }
 
-// below adds c·y_ij, or c·(1 − y_ji) if that is the column there is.
-func (o *orders) below(e *milp.Expr, c float64, i, j int) {
+// addBelow adds c·y_ij, or c·(1 − y_ji) if that is the column there is.
+func (o *orders) addBelow(e *milp.Expr, c float64, i, j int) {
 	if y, ok := o.y.At(pair{i, j}); ok {
 		e.Add(c, y)
 	} else if y, ok := o.y.At(pair{j, i}); ok {
@@ -71,8 +71,8 @@ func (o *orders) stack() {
 			low, high := new(milp.Expr).Add(-1, o.x.At(i)), new(milp.Expr).Add(1, o.x.At(i)).Add(-1, o.h)
 			for _, j := range alive {
 				if j != i {
-					o.below(low, o.units(o.Buffers[j].Room), j, i)
-					o.below(high, o.units(o.Buffers[j].Size), i, j)
+					o.addBelow(low, o.units(o.Buffers[j].Room), j, i)
+					o.addBelow(high, o.units(o.Buffers[j].Size), i, j)
 				}
 			}
 			under.AtMost(low, 0)
@@ -100,9 +100,9 @@ func (o *orders) cycles() {
 					return
 				}
 				e := new(milp.Expr)
-				o.below(e, 1, i, j)
-				o.below(e, 1, j, k)
-				o.below(e, 1, k, i)
+				o.addBelow(e, 1, i, j)
+				o.addBelow(e, 1, j, k)
+				o.addBelow(e, 1, k, i)
 				group.Between(1, e, 2)
 			}
 		}

@@ -17,13 +17,13 @@ func Formulations() []formulation.Formulation {
 			Name: nameBound, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "chains, a and abar, memory limited during backwards only", Source: "ours",
 			Extra: []string{"abar stays", "a is read", "one sweep"},
-			Kind:  chain.Kind, Build: formulation.With(Bound),
+			Kind:  chain.Kind, Build: formulation.WithOptions(Bound),
 		},
 		{
 			Name: nameMILP, Problem: plan.Remat, Promise: formulation.Restriction, EqualTo: shortChain,
 			Title: fmt.Sprintf("chains, a and abar; few sweeps of forwards: up to %d layers the optimum in all tests, beyond in ascending order", shortChain), Source: "the rules; ours",
 			Extra: []string{"abar stays", "a is read"},
-			Kind:  chain.Kind, Build: formulation.With(MILP),
+			Kind:  chain.Kind, Build: formulation.WithOptions(MILP),
 		},
 	}
 }

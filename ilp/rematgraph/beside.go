@@ -11,12 +11,12 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// besideOptions say at which node the model of Beside looks; nil: at that of TimeBound.
+// besideOptions say at which node the model of TimeBound looks; nil: at that of TimeBound.
 type besideOptions struct {
 	Node *int `json:"node"`
 }
 
-// Beside builds the small model behind rematgraph.View.TimeBound, at the node that the
+// TimeBound builds the small model behind rematgraph.View.TimeBound, at the node that the
 // options name: a bound on all plans, in two binaries for a value and its writer. With
 // kept for each value f that the node depends on, and again for the nodes that
 // write them,
@@ -29,17 +29,17 @@ type besideOptions struct {
 // for what is not kept during the node, and needed after it, is computed again
 // after it, from what its writer reads. What may be computed for the first time
 // only then costs nothing.
-func Beside(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
-	in, err := of(g, p)
+func TimeBound(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
+	in, err := newGraphInstance(g, p)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Node == nil:
-		return in.beside(max(0, in.TimeBound(p.Memory).Node)), nil
+		return in.timeBound(max(0, in.TimeBound(p.Memory).Node)), nil
 	case *o.Node < 0 || *o.Node >= in.n:
 		return nil, fmt.Errorf("%w: options of %s: there is no node %d", formulation.ErrInstance, besideName, *o.Node)
 	}
-	return in.beside(*o.Node), nil
+	return in.timeBound(*o.Node), nil
 }
 
 // binaries makes a family of binaries, one for each of ids.
@@ -53,9 +53,9 @@ func binaries(m *milp.Model, name string, ids []string) (x []milp.Var) {
 	return x
 }
 
-// beside builds the model at node x.
-func (in *instance) beside(x int) *formulation.Program {
-	m, choice := milp.New(besideName), in.View.Beside(x, in.platform.Memory)
+// addRow builds the model at node x.
+func (in *instance) timeBound(x int) *formulation.Program {
+	m, choice := milp.New(besideName), in.View.ChoiceAt(x, in.platform.Memory)
 	row, again := besideRows(m, in.View, &choice, choice.Room)
 	var e milp.Expr
 	e.AddConst(milp.Down.Sum(in.cost...))

@@ -76,7 +76,7 @@ func randomStep(r *rand.Rand, forward int) *graph.Graph {
 // that of storing everything.
 func between(t testing.TB, g plan.Instance, fraction float64) platform.Platform {
 	t.Helper()
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func solved(t *testing.T, b solvers.Backend, program *formulation.Program, g pla
 // what it has.
 func verified(t testing.TB, g plan.Instance, p *plan.Plan) float64 {
 	t.Helper()
-	report, err := verify.On(g, p)
+	report, err := verify.Replay(g, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func exact(t *testing.T, cases, interesting int, draw func(n int) plan.Instance)
 
 func viewed(t rapid.TB, g plan.Instance) *rematgraph.View {
 	t.Helper()
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestContractedOptimum(t *testing.T) {
 	for range 40 {
 		g := randomStep(r, 3+r.IntN(4))
 		p := between(t, g, r.Float64()/2)
-		in, err := of(g, p)
+		in, err := newGraphInstance(g, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -461,7 +461,7 @@ func TestSolveCheckmate(t *testing.T) {
 
 func TestCheckmateUnfit(t *testing.T) {
 	g := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestCheckmateUnfit(t *testing.T) {
 		_, plain := Printed(x.g, p)
 		_, strong := Strong(x.g, p, Options{})
 		all := []error{plain, strong}
-		if v, err := rematgraph.Of(x.g); err == nil {
+		if v, err := rematgraph.New(x.g); err == nil {
 			_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, v, p)
 			_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, v, p)
 			_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, v, p, RoundingOptions{})
@@ -556,7 +556,7 @@ func BenchmarkBuildCheckmate(b *testing.B) {
 			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
 		}
 	}
-	in, err := of(g, platform.Platform{Memory: 30})
+	in, err := newGraphInstance(g, platform.Platform{Memory: 30})
 	if err != nil {
 		b.Fatal(err)
 	}

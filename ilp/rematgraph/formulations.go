@@ -28,7 +28,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: besideName, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
-			Kind: graph.Kind, Build: formulation.With(Beside),
+			Kind: graph.Kind, Build: formulation.WithOptions(TimeBound),
 		},
 		linkedFormulation(),
 		{
@@ -39,7 +39,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: strongName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
-			Kind: graph.Kind, Build: formulation.With(Strong),
+			Kind: graph.Kind, Build: formulation.WithOptions(Strong),
 		},
 		{
 			Name: onceName, Problem: plan.Remat, Promise: formulation.Restriction, Staged: true,

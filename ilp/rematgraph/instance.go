@@ -39,7 +39,7 @@ const about = 1 << 10
 
 // view is rematgraph.Of. The error wraps formulation.ErrInstance.
 func view(g plan.Instance) (*rematgraph.View, error) {
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}
@@ -47,7 +47,7 @@ func view(g plan.Instance) (*rematgraph.View, error) {
 }
 
 // of is newInstance for a graph.
-func of(g plan.Instance, p platform.Platform) (*instance, error) {
+func newGraphInstance(g plan.Instance, p platform.Platform) (*instance, error) {
 	v, err := view(g)
 	if err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (in *instance) atMost(nodes int) error {
 	return nil
 }
 
-// within is the instance with a part of its memory.
-func (in *instance) within(part float64) *instance {
+// withMemory is the instance with a part of its memory.
+func (in *instance) withMemory(part float64) *instance {
 	less := *in
 	less.room = math.Floor(in.platform.Memory*part) - in.Graph.Input
 	return &less

@@ -26,7 +26,7 @@ func TestResultsMadeAgainAtTheEnd(t *testing.T) {
 	b, late, bound := highs.New(), 0, 0
 	for range testfile.Cases(4000) {
 		g := exhaustive.RandomTraining(r, 1+r.IntN(3))
-		large := r.IntN(len(g.Storages)) // beside it there is little room
+		large := r.IntN(len(g.Storages)) // addRow it there is little room
 		g.Storages[large].Bytes += float64(20 + r.IntN(3))
 		g.Storages[r.IntN(len(g.Storages))].Bytes += 10
 		least, err := exhaustive.TrainingLeastMemory(g, 1<<20)

@@ -132,7 +132,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 
 // Two graphs of the kind on which solvers were wrong: one whose optimum of 23 s
 // the printed model was said to have at 32, for 8 of 16000000008 bytes are left
-// beside the loss; and one that fits in nothing less than its least memory,
+// addRow the loss; and one that fits in nothing less than its least memory,
 // though the solvers' tolerances are larger than what is missing.
 func TestEdgesOfMemory(t *testing.T) {
 	read := func(name string) *graph.Graph {
@@ -156,11 +156,11 @@ func TestEdgesOfMemory(t *testing.T) {
 	}
 }
 
-// beside holds the small model at one node between the bound that needs no model
+// addRow holds the small model at one node between the bound that needs no model
 // and the optimum of all plans.
 func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, free float64) {
 	t.Helper()
-	program, err := Beside(g, p, besideOptions{})
+	program, err := TimeBound(g, p, besideOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,19 +197,19 @@ func TestRebuild(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 30 {
 		g := testcase.MixedGraph(r, 2+r.IntN(4))
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		least, _ := v.LeastBound()
 		p := platform.Platform{Memory: least + 1}
-		in, err := of(g, p)
+		in, err := newGraphInstance(g, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := in.n - 1
 		relaxed := buildStrong(in, Options{Backward: true, Ends: true, Contract: true, Rows: [][2]int{{last, last}, {last, 0}}})
-		programs := []*formulation.Program{relaxed.program(), buildStrong(in, Options{}).program(), in.beside(last)}
+		programs := []*formulation.Program{relaxed.program(), buildStrong(in, Options{}).program(), in.timeBound(last)}
 		for _, f := range Formulations() {
 			if f.Kind != training.Kind {
 				program, err := f.Build(g, p, nil)
@@ -223,7 +223,7 @@ func TestRebuild(t *testing.T) {
 			rebuilt(t, x, g, p)
 		}
 		step := exhaustive.RandomTraining(r, 2)
-		of, err := rematgraph.Of(step)
+		of, err := rematgraph.New(step)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 // there may be none where there are plans. Theirs recompute whole segments of the graph
 // between chosen sets; ours any node.
 func Once(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
-	in, err := of(g, p)
+	in, err := newGraphInstance(g, p)
 	if err != nil {
 		return nil, err
 	}

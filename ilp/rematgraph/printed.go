@@ -73,7 +73,7 @@ func newTriangle(m *milp.Model, name string, n int, width func(t int) int, k mil
 }
 
 // at returns x_{t,i}.
-func (x triangle) at(t, i int) milp.Var { return x.all[x.first[t]+i] }
+func (x triangle) column(t, i int) milp.Var { return x.all[x.first[t]+i] }
 
 // made returns how many values nodes 0..t write: they are the first ones.
 func (in *instance) made(t int) int {
@@ -97,7 +97,7 @@ const (
 // Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows
 // for n nodes. Its optimum is that of the schedules of stages.
 func Printed(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
-	in, err := of(g, p)
+	in, err := newGraphInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (f *printed) objective() {
 	f.e.Reset()
 	for t := range f.n {
 		for i := range t + 1 {
-			f.e.Add(f.cost[i], f.R.at(t, i))
+			f.e.Add(f.cost[i], f.R.column(t, i))
 		}
 	}
 	f.m.Minimize(&f.e)
@@ -193,7 +193,7 @@ func (f *printed) objective() {
 
 // there adds R_{t,j} + S_{t,i}, j being the writer of value i.
 func (f *printed) there(c float64, t, i int) {
-	f.e.Add(c, f.R.at(t, f.Writer[i])).Add(c, f.S.at(t, i))
+	f.e.Add(c, f.R.column(t, f.Writer[i])).Add(c, f.S.column(t, i))
 }
 
 // dependencies is (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
@@ -202,7 +202,7 @@ func (f *printed) dependencies() {
 	for t := range f.n {
 		for j := range t + 1 {
 			for _, i := range f.Pred[j] {
-				f.e.Reset().Add(1, f.R.at(t, j))
+				f.e.Reset().Add(1, f.R.column(t, j))
 				f.there(-1, t, i)
 				g.AtMost(&f.e, 0)
 			}
@@ -217,7 +217,7 @@ func (f *printed) checkpoints() {
 	g := f.m.Group("checkpoints", "Checkmate (1c)")
 	for t := 1; t < f.n; t++ {
 		for i := range f.made(t - 1) {
-			f.e.Reset().Add(1, f.S.at(t, i))
+			f.e.Reset().Add(1, f.S.column(t, i))
 			f.there(-1, t-1, i)
 			g.AtMost(&f.e, 0)
 		}
@@ -237,10 +237,10 @@ func (f *printed) checkpoints() {
 func (f *printed) frontier() {
 	g := f.m.Group("frontier", "Checkmate (8a), (8b)")
 	for t := range f.n {
-		f.e.Reset().Add(1, f.R.at(t, t))
+		f.e.Reset().Add(1, f.R.column(t, t))
 		g.Equal(&f.e, 1)
 		for _, i := range f.Writes[t] {
-			f.e.Reset().Add(1, f.S.at(t, i))
+			f.e.Reset().Add(1, f.S.column(t, i))
 			g.Equal(&f.e, 0)
 		}
 	}
@@ -253,7 +253,7 @@ func (f *printed) once() {
 	for t := range f.n {
 		for j := range t {
 			if !f.may(t, j) {
-				f.e.Reset().Add(1, f.R.at(t, j))
+				f.e.Reset().Add(1, f.R.column(t, j))
 				g.Equal(&f.e, 0)
 			}
 		}
@@ -269,14 +269,14 @@ func (f *printed) memory() {
 	for t := range f.n {
 		f.e.Reset().Add(-1, f.U0.At(t))
 		for i := range f.made(t - 1) {
-			f.e.Add(f.mem[i], f.S.at(t, i))
+			f.e.Add(f.mem[i], f.S.column(t, i))
 		}
 		start.Equal(&f.e, 0)
 		f.e.Reset().Add(1, f.U0.At(t))
 		for k := range t + 1 {
-			f.e.Add(f.written(k), f.R.at(t, k)).Add(-1, f.U.at(t, k))
+			f.e.Add(f.written(k), f.R.column(t, k)).Add(-1, f.U.column(t, k))
 			next.Equal(&f.e, 0)
-			f.e.Reset().Add(1, f.U.at(t, k))
+			f.e.Reset().Add(1, f.U.column(t, k))
 			from := 0
 			if k > 0 {
 				from = f.upTo[k-1]
@@ -300,10 +300,10 @@ func (f *printed) freed() {
 			i, k := f.reads[r].i, f.reads[r].k
 			x := f.free[f.first[t]+r]
 			kappa := 1.0
-			f.e.Reset().AddConst(1).Add(-1, f.R.at(t, k))
+			f.e.Reset().AddConst(1).Add(-1, f.R.column(t, k))
 			switch {
 			case t+1 < f.n:
-				f.e.Add(1, f.S.at(t+1, i))
+				f.e.Add(1, f.S.column(t+1, i))
 				kappa++
 			case f.Result[i]:
 				f.e.AddConst(1)
@@ -311,7 +311,7 @@ func (f *printed) freed() {
 			}
 			for _, j := range f.Succ[i] {
 				if j > k && j <= t {
-					f.e.Add(1, f.R.at(t, j))
+					f.e.Add(1, f.R.column(t, j))
 					kappa++
 				}
 			}
@@ -330,7 +330,7 @@ func (f *printed) overheads() {
 	for t := range f.n {
 		for k := range t + 1 {
 			if f.ovh[k] > 0 {
-				f.e.Reset().Add(1, f.U.at(t, k)).Add(f.ovh[k], f.R.at(t, k))
+				f.e.Reset().Add(1, f.U.column(t, k)).Add(f.ovh[k], f.R.column(t, k))
 				g.AtMost(&f.e, f.budget)
 			}
 		}
@@ -350,7 +350,7 @@ func (f *printed) schedule(x []float64) *rematgraph.Schedule {
 	s := f.New()
 	for t := range f.n {
 		for i := range f.made(t - 1) {
-			s.Retain(t, i, x[f.S.at(t, i).Index()] > 0.5)
+			s.Retain(t, i, x[f.S.column(t, i).Index()] > 0.5)
 		}
 	}
 	s.Complete()
@@ -364,18 +364,18 @@ func (f *printed) values(s *rematgraph.Schedule) []float64 {
 		u := 0.0
 		for i := range f.made(t - 1) {
 			if s.Retained(t, i) {
-				x[f.S.at(t, i).Index()] = 1
+				x[f.S.column(t, i).Index()] = 1
 				u += f.mem[i]
 			}
 		}
 		x[f.U0.At(t).Index()] = u
 		r := 0
 		for k := range t + 1 {
-			x[f.R.at(t, k).Index()] = value(s.Computed(t, k))
+			x[f.R.column(t, k).Index()] = value(s.Computed(t, k))
 			if s.Computed(t, k) {
 				u += f.written(k)
 			}
-			x[f.U.at(t, k).Index()] = u
+			x[f.U.column(t, k).Index()] = u
 			for ; r < f.upTo[k]; r++ {
 				i := f.reads[r].i
 				free := s.Computed(t, k) && !s.Retained(t+1, i)

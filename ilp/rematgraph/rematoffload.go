@@ -18,12 +18,12 @@ func linkedFormulation() formulation.Formulation {
 	return formulation.Formulation{
 		Name: linkedName, Problem: plan.RematOffload, Promise: formulation.LowerBound,
 		Title: "what does not fit in memory beside one node is moved or computed again", Source: "ours",
-		Kind: training.Kind, Build: formulation.With(Linked),
+		Kind: training.Kind, Build: formulation.WithOptions(Linked),
 	}
 }
 
 // Linked builds the small model behind rematgraph.View.LinkedBound, at the node that the options
-// name, nil: at that of the bound. It is that of Beside, in which kept values need not be in
+// name, nil: at that of the bound. It is that of TimeBound, in which kept values need not be in
 // memory: away are the bytes, no less than 0, of those that are fetched after the instant τ
 // at which the node starts for the first time, and have been sent before. With β bytes per second,
 //
@@ -63,7 +63,7 @@ func LinkedBound(g *training.Graph, p platform.Platform) (*formulation.Program, 
 
 // linked builds the model at node x.
 func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program {
-	m, choice := milp.New(linkedName), v.Beside(x, p.Memory)
+	m, choice := milp.New(linkedName), v.ChoiceAt(x, p.Memory)
 	row, again := besideRows(m, v, &choice, choice.Room)
 	unit := 1 / milp.PowerOfTwo(v.Graph.TotalTime(), about)
 	cost := make([]float64, v.N)
@@ -78,7 +78,7 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 		return milp.Down.Sum(times...)
 	}
 	span := m.Var("T", milp.Continuous, 0, math.Inf(1))
-	away, bytes := row.beside(m, m.Group("room", "ours"))
+	away, bytes := row.addRow(m, m.Group("room", "ours"))
 	travel := milp.Down.Quo(milp.Down.Quo(bytes, p.Bandwidth), unit)
 	if travel < 1e-9 { // a link so fast that solvers do not see it: a relaxation, too
 		travel = 0
@@ -99,10 +99,10 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 	}
 }
 
-// beside adds the row with a column of what is not in memory to a group, and returns the column
+// addRow adds the row with a column of what is not in memory to a group, and returns the column
 // and how many bytes one of it are. Sizes are rounded down to so many bytes as leave at most base
 // of all of them together. More than all of them need not be away.
-func (r *memoryRow) beside(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
+func (r *memoryRow) addRow(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
 	total := max(0, -r.room)
 	for _, size := range r.sizes {
 		total += size

@@ -39,7 +39,7 @@ func TestLinkedPromise(t *testing.T) {
 // where that looks, of networks at its node.
 func TestLinkedBoundIsThatOfTheModel(t *testing.T) {
 	relaxed := func(g *training.Graph, p platform.Platform) (model, bound float64) {
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestLinkedBoundIsThatOfTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := rematgraph.Of(g)
+		v, err := rematgraph.New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestLinkedBoundIsThatOfTheModel(t *testing.T) {
 // What no model is of is told apart.
 func TestLinkedRefuses(t *testing.T) {
 	g := exhaustive.RandomTraining(rand.New(rand.NewPCG(1, 2)), 2)
-	v, err := rematgraph.Of(g)
+	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ type fractions []float64
 // relax asks for the relaxation for a part of the memory. Nil: it has no
 // solution, or a limit came before.
 func (c *rounding) relax(part float64) fractions {
-	in := c.within(part)
+	in := c.withMemory(part)
 	var program *formulation.Program
 	var s func(t, i int) (milp.Var, bool)
 	fill := func(fractions) {}
@@ -142,7 +142,7 @@ func (c *rounding) relax(part float64) fractions {
 		program, s, fill = f.program(), f.s, f.forwardFractions
 	} else {
 		f := buildPrinted(in)
-		program, s = f.program(), func(t, i int) (milp.Var, bool) { return f.S.at(t, i), true }
+		program, s = f.program(), func(t, i int) (milp.Var, bool) { return f.S.column(t, i), true }
 	}
 	if part < 1 {
 		program.Promise = formulation.Nothing

@@ -47,7 +47,7 @@ func Run(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platfor
 			t.Start = in.plan("store-all, repaired", s)
 		}
 	}
-	if err := in.known(t); err != nil {
+	if err := in.setKnown(t); err != nil {
 		return nil, err
 	}
 	c := &search{instance: in, ctx: ctx, gap: t.Options.RelGap.Value, wanted: t.Document}
@@ -79,15 +79,15 @@ func RunPrinted(ctx context.Context, t *formulation.Task, v *rematgraph.View, p 
 			t.Start = in.plan("store-all", s)
 		}
 	}
-	if err := in.known(t); err != nil {
+	if err := in.setKnown(t); err != nil {
 		return nil, err
 	}
 	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: buildPrinted(in).program()}))
 }
 
-// known sets what is known before any model is solved: how plans are verified,
+// setKnown sets what is known before any model is solved: how plans are verified,
 // and the bound that needs no model.
-func (in *instance) known(t *formulation.Task) error {
+func (in *instance) setKnown(t *formulation.Task) error {
 	if t.Start != nil {
 		if _, err := in.read(t.Start); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (in *instance) known(t *formulation.Task) error {
 
 // verify replays a plan of the graph and returns its makespan.
 func (in *instance) verify(p *plan.Plan) (float64, error) {
-	report, err := verify.On(in.Instance, p)
+	report, err := verify.Replay(in.Instance, p)
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +116,7 @@ type search struct {
 	*instance
 	ctx    context.Context
 	gap    float64             // that the caller is content with
-	known  []proof.Bound       // which the model of Beside is to certify first; nil: no need
+	known  []proof.Bound       // which the model of TimeBound is to certify first; nil: no need
 	wanted bool                // a certificate is, also of what is known
 	sofar  *formulation.Result // of the phases before
 	yield  func(*formulation.Phase) bool
@@ -130,7 +130,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 	c.yield = yield
 	if c.known != nil {
 		node := max(0, c.TimeBound(c.platform.Memory).Node)
-		small := &formulation.Phase{Program: c.beside(node), Time: certifying}
+		small := &formulation.Phase{Program: c.timeBound(node), Time: certifying}
 		if with := *c.sofar; c.wanted {
 			if with.Bounds = slices.Concat(with.Bounds, c.known); with.Closed(c.gap) {
 				small.Time = 0 // the certificate is all that is left to do
@@ -196,7 +196,7 @@ func (c *search) ask(x *formulation.Phase) []float64 {
 func (c *search) broken(f *strong, s *rematgraph.Schedule) (rows [][2]int) {
 	for t := range c.n {
 		if m, i := s.StagePeak(t); !platform.Fits(m, c.platform.Memory) {
-			if x := [2]int{t, i}; f.holds(x) && !slices.Contains(c.rows, x) {
+			if x := [2]int{t, i}; f.rowHolds(x) && !slices.Contains(c.rows, x) {
 				rows = append(rows, x)
 			}
 		}

@@ -79,7 +79,7 @@ func Strong(g plan.Instance, p platform.Platform, o Options) (*formulation.Progr
 	if o.Contract && !(o.Backward && o.Ends) {
 		return nil, fmt.Errorf("%w: values are contracted in the model of backward stages and their ends only", formulation.ErrInstance)
 	}
-	in, err := of(g, p)
+	in, err := newGraphInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (f *strong) memory() {
 	f.groups = memoryGroups{f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("larger than the memory", "ours")}
 	asked := make(map[[2]int]bool, len(f.o.Rows))
 	for _, x := range f.o.Rows {
-		asked[x] = f.o.Plans || f.holds(x)
+		asked[x] = f.o.Plans || f.rowHolds(x)
 	}
 	for t := range f.n {
 		if t < f.first {
@@ -489,10 +489,10 @@ func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	return x, true
 }
 
-// holds reports whether the memory row of a computation, by stage and node,
-// holds for some optimal schedule of the model. It does not where contracted
+// rowHolds reports whether the memory row of a computation, by stage and node,
+// rowHolds for some optimal schedule of the model. It does not where contracted
 // values are computed, nor in stages that Backward leaves out.
-func (f *strong) holds(x [2]int) bool {
+func (f *strong) rowHolds(x [2]int) bool {
 	t, k := x[0], x[1]
 	if t < f.first {
 		return false

@@ -66,7 +66,7 @@ func (d *decoder) stage(j int) {
 	}
 	for v := range d.stored {
 		if i, _ := f.layer(v); v != f.N && !d.reads(j, i) {
-			d.leave(j, v)
+			d.evict(j, v)
 		}
 	}
 	for l := 1; l <= f.N; l++ {
@@ -76,8 +76,8 @@ func (d *decoder) stage(j int) {
 		if d.is(f.R, j, f.abar(l)) {
 			d.forward(l, true)
 		}
-		for _, v := range f.of(l - 1) {
-			d.leave(j, v)
+		for _, v := range f.tensors(l - 1) {
+			d.evict(j, v)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func (d *decoder) reads(j, i int) bool {
 	return i < f.N && (i+1 < f.N && d.is(f.R, j, i+1) || d.is(f.R, j, f.abar(i+1)))
 }
 
-// leave sends v away or discards it if the solution does not store it any more.
-func (d *decoder) leave(j, v int) {
+// evict sends v away or discards it if the solution does not store it any more.
+func (d *decoder) evict(j, v int) {
 	f := d.f
 	if !d.stored[v] || d.is(f.S, j+1, v) {
 		return

@@ -84,7 +84,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			return
 		}
 		plans++
-		if report, err := verify.On(fast, found); err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
+		if report, err := verify.Replay(fast, found); err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
 			t.Fatalf("%v %+v, the optimum is %g\n%+v %+v", err, report, want, c, p)
 		}
 	})

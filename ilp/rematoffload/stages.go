@@ -234,8 +234,8 @@ func (f *rematOffload) made(coefficient float64, j, v int) {
 	}
 }
 
-// again adds what is computed again in stage j.
-func (f *rematOffload) again(coefficient float64, j int) {
+// addRecomputation adds what is computed again in stage j.
+func (f *rematOffload) addRecomputation(coefficient float64, j int) {
 	for v, r := range f.R[j] {
 		i, _ := f.layer(v)
 		f.add(coefficient*f.uF[i], r)
@@ -246,7 +246,7 @@ func (f *rematOffload) again(coefficient float64, j int) {
 func (f *rematOffload) objective() {
 	f.e.Reset().AddConst(milp.Down.Sum(f.u...))
 	for j := range f.stages() {
-		f.again(1, j)
+		f.addRecomputation(1, j)
 		if j < f.idle.Len() {
 			f.e.Add(1, f.idle.At(j))
 		}
@@ -307,14 +307,14 @@ func (f *rematOffload) transfers() {
 
 // there adds the tensors of layer i that are stored at instant j, and there.
 func (f *rematOffload) there(coefficient float64, j, i int) {
-	for _, v := range f.of(i) {
+	for _, v := range f.tensors(i) {
 		f.add(coefficient, f.S[j][v])
 		f.add(-coefficient, f.coming[j][v])
 	}
 }
 
 // of returns the tensors of layer i.
-func (f *rematOffload) of(i int) []int {
+func (f *rematOffload) tensors(i int) []int {
 	switch i {
 	case 0:
 		return []int{0}
@@ -349,7 +349,7 @@ func (f *rematOffload) inputs() {
 			}
 			i, _ := f.layer(v)
 			f.e.Reset().Add(1, r.v)
-			for _, w := range f.of(i - 1) {
+			for _, w := range f.tensors(i - 1) {
 				f.add(-1, f.S[j][w])
 				f.add(-1, f.R[j][w])
 				f.add(-1, f.q[j][w])
@@ -365,7 +365,7 @@ func (f *rematOffload) link() {
 	g := f.m.Group("link", "[004] O.1")
 	for j := range f.stages() - 1 {
 		f.e.Reset().Add(-1, f.idle.At(j))
-		f.again(-1, j)
+		f.addRecomputation(-1, j)
 		for v, move := range f.move {
 			f.add(move, f.O[j][v])
 			f.add(move, f.P[j][v])

@@ -149,11 +149,11 @@ func (in *swapInstance) pointsFor(cells int) []int {
 	}
 }
 
-// from returns the first interval in which something can be that starts after
+// firstInterval returns the first interval in which something can be that starts after
 // the end of f_k, k = −1: from the start. to returns the last one in which
 // something can be that ends before the start of f_k.
-func (f *swap) from(k int) int { return 2 * f.rank[k+1] }
-func (f *swap) to(k int) int   { return 2 * f.rank[k] }
+func (f *swap) firstInterval(k int) int { return 2 * f.rank[k+1] }
+func (f *swap) lastInterval(k int) int   { return 2 * f.rank[k] }
 
 // columns adds the columns. Of a gap without points in it, and without need to
 // fetch, there are none.
@@ -179,7 +179,7 @@ func (f *swap) columns() {
 			f.m.Fix(f.moves[i], 1)
 		}
 		// At the instants before the last interval; at the end of that it is moves.
-		f.back[i] = list("back", i, f.from(g.after)+1, f.to(g.use), milp.Continuous)
+		f.back[i] = list("back", i, f.firstInterval(g.after)+1, f.lastInterval(g.use), milp.Continuous)
 		f.whole[i] = list("whole", i, 2*f.begin[i], 2*f.stop[i]-1, milp.Binary)
 		for j := range f.whole[i].Cols.Len() {
 			if !f.tight(f.whole[i].From + j) {
@@ -192,7 +192,7 @@ func (f *swap) columns() {
 	}
 	for i := range f.epochs {
 		if useful[i] > 0 {
-			f.sent[i] = list("sent", i, f.from(f.epochs[i].write)+1, 2*useful[i], milp.Continuous)
+			f.sent[i] = list("sent", i, f.firstInterval(f.epochs[i].write)+1, 2*useful[i], milp.Continuous)
 		}
 	}
 }
@@ -207,10 +207,10 @@ func (f *swap) tight(at int) bool { return f.excess[f.points[at/2]] > 0 }
 // part adds what the transfer with these cumulated parts carries in interval t,
 // in all of it at its last instant.
 func (f *swap) part(s formulation.Span, coefficient float64, t int) {
-	if v, ok := s.At(t + 1); ok {
+	if v, ok := s.Column(t + 1); ok {
 		f.e.Add(coefficient, v)
 	}
-	if v, ok := s.At(t); ok {
+	if v, ok := s.Column(t); ok {
 		f.e.Add(-coefficient, v)
 	}
 }
@@ -229,13 +229,13 @@ func (f *swap) links() {
 		for _, i := range list {
 			f.part(f.sent[i], f.move[f.epochs[i].v], t)
 		}
-		f.within(g, t)
+		f.addCapacity(g, t)
 	}
 	g = f.m.Group("in link", "[003], one transfer at a time")
 	clear(by)
 	for i := range f.gaps {
 		if f.counts(i) {
-			for t := f.from(f.gaps[i].after); t <= f.to(f.gaps[i].use); t++ {
+			for t := f.firstInterval(f.gaps[i].after); t <= f.lastInterval(f.gaps[i].use); t++ {
 				by[t] = append(by[t], i)
 			}
 		}
@@ -245,16 +245,16 @@ func (f *swap) links() {
 		for _, i := range list {
 			move := f.move[f.gaps[i].v]
 			f.part(f.back[i], move, t)
-			if t == f.to(f.gaps[i].use) {
+			if t == f.lastInterval(f.gaps[i].use) {
 				f.e.Add(move, f.moves[i])
 			}
 		}
-		f.within(g, t)
+		f.addCapacity(g, t)
 	}
 }
 
-// within adds the row that the scratch expression is at most interval t.
-func (f *swap) within(g milp.Group, t int) {
+// addCapacity adds the row that the scratch expression is at most interval t.
+func (f *swap) addCapacity(g milp.Group, t int) {
 	if len(f.e.Terms) == 0 {
 		return
 	}
@@ -311,13 +311,13 @@ func (f *swap) wholes() {
 			}
 			// whole ≤ moves − back: it comes back later in the gap.
 			f.e.Reset().Add(1, w).Add(-1, f.moves[i])
-			if v, ok := f.back[i].At(t); ok {
+			if v, ok := f.back[i].Column(t); ok {
 				f.e.Add(1, v)
 			}
 			g.AtMost(&f.e, 0)
 			if e := f.gaps[i].epoch; e >= 0 {
 				f.e.Reset().Add(1, w)
-				if v, ok := f.sent[e].At(t); ok {
+				if v, ok := f.sent[e].Column(t); ok {
 					f.e.Add(-1, v)
 				}
 				g.AtMost(&f.e, 0)
@@ -343,8 +343,8 @@ func (f *swap) memory() {
 			}
 			f.cover.Reset()
 			for _, i := range list {
-				w, _ := f.whole[i].At(2*a + side)
-				f.cover.Away(f.Size[f.gaps[i].v], w)
+				w, _ := f.whole[i].Column(2*a + side)
+				f.cover.AddOffloaded(f.Size[f.gaps[i].v], w)
 			}
 			f.cover.AtLeast(g, f.excess[f.points[a]], 1)
 		}

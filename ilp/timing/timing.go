@@ -21,7 +21,7 @@ type Rule struct {
 func Binding(rules []Rule, x []float64) []cycleratio.Precedence {
 	var ps []cycleratio.Precedence
 	for _, r := range rules {
-		if !slices.ContainsFunc(r.When, func(l milp.Literal) bool { return !l.Holds(x) }) {
+		if !slices.ContainsFunc(r.When, func(l milp.Literal) bool { return !l.IsTrue(x) }) {
 			ps = append(ps, r.Precedence)
 		}
 	}

@@ -31,7 +31,7 @@ const ExactLayers = 8
 // the difference constraints that its plan is timed by.
 //
 // Times count from B_L of one cycle. Everything in the gaps d = 0 happens
-// before the end of the cycle, everything in the gaps d = 1 between F_1 and
+// addOrder the end of the cycle, everything in the gaps d = 1 between F_1 and
 // F_1 of the next one, and everything about uploads within the cycle that
 // follows their backward. That decides how two transfers on one link can lie:
 // see apart.
@@ -155,7 +155,7 @@ func (f *exact) horizon() float64 {
 			if stay[f.Layer(j)] {
 				beside -= own
 			}
-			if !platform.Fits(f.Peak[j]+beside, f.Memory) || !platform.Fits(f.Act[f.Before(j)]+own+beside, f.Memory) {
+			if !platform.Fits(f.Peak[j]+beside, f.Memory) || !platform.Fits(f.Act[f.Predecessor(j)]+own+beside, f.Memory) {
 				return false
 			}
 		}
@@ -239,12 +239,12 @@ func (f *exact) stays() {
 	}
 }
 
-// apart makes two transfers a and b on one link not overlap. They repeat every
+// addDisjunction makes two transfers a and b on one link not overlap. They repeat every
 // T; the time of b is within a cycle before and two cycles after that of a. So
 // b is before a (behind), or after a and before a of the next cycle, or after
 // that (beyond). If the times are known to be less than a cycle apart whatever
 // their order, turning is false, and behind is all.
-func (f *exact) apart(name string, a, b int, wa, wb float64, turning bool, when ...milp.Literal) order {
+func (f *exact) addDisjunction(name string, a, b int, wa, wb float64, turning bool, when ...milp.Literal) order {
 	o := order{behind: f.m.Var("behind["+name+"]", milp.Binary, 0, 1), turning: turning}
 	and := func(l milp.Literal) []milp.Literal { return append(slices.Clone(when), l) }
 	f.precede(b, a, wb, 0, and(milp.Is(o.behind))...)
@@ -268,7 +268,7 @@ func (f *exact) prefetchLink() {
 				continue
 			}
 			a, b := f.early(g, h)
-			f.prefetch[g][h] = f.apart(fmt.Sprintf("P%d,P%d", a, b), f.pre(a), f.pre(b), f.moves[a>>1], f.moves[b>>1],
+			f.prefetch[g][h] = f.addDisjunction(fmt.Sprintf("P%d,P%d", a, b), f.pre(a), f.pre(b), f.moves[a>>1], f.moves[b>>1],
 				g&1 != h&1, milp.Is(f.away.At(g)), milp.Is(f.away.At(h)))
 		}
 	}
@@ -291,7 +291,7 @@ func (f *exact) uploadLink() {
 		f.upload[k] = make([]order, f.L)
 		for l := k + 1; l < f.L; l++ {
 			if f.w[k] > 0 && f.w[l] > 0 {
-				f.upload[k][l] = f.apart(fmt.Sprintf("O%d,O%d", l, k), f.up(l), f.up(k), f.moves[l], f.moves[k],
+				f.upload[k][l] = f.addDisjunction(fmt.Sprintf("O%d,O%d", l, k), f.up(l), f.up(k), f.moves[l], f.moves[k],
 					true, milp.Is(f.uploaded.At(k)), milp.Is(f.uploaded.At(l)))
 			}
 		}
@@ -361,7 +361,7 @@ func (f *exact) memoryAtOperations() {
 			f.precede(f.del(g), j, 0, a.turns, milp.Is(a.v))
 			f.e.Reset().Add(1, a.v)
 			for _, s := range f.slots[g] {
-				if f.after(g, s.op) >= f.after(g, j) {
+				if f.distance(g, s.op) >= f.distance(g, j) {
 					f.e.Add(-1, s.v)
 				}
 			}
@@ -372,9 +372,9 @@ func (f *exact) memoryAtOperations() {
 	}
 }
 
-// after returns how many operations after the beginning of gap g operation j
+// distance returns how many operations after the beginning of gap g operation j
 // is.
-func (f *exact) after(g, j int) int { return (j - f.Last(g) + f.N) % f.N }
+func (f *exact) distance(g, j int) int { return (j - f.Last(g) + f.N) % f.N }
 
 // memoryAtPrefetches makes room for each prefetch at its start: the weights of
 // some other gaps are away, discarded before it, and prefetched after it.
@@ -396,7 +396,7 @@ func (f *exact) memoryAtPrefetches() {
 				a := absence{f.m.Var(fmt.Sprintf("absent[P%d,%d,%d]", h, g, turns), milp.Binary, 0, 1), g, turns}
 				f.others[h] = append(f.others[h], a)
 				f.precede(f.del(g), f.pre(h), 0, turns, milp.Is(a.v))
-				f.before(h, g, turns, a.v, order)
+				f.addOrder(h, g, turns, a.v, order)
 				f.e.Reset().Add(1, a.v).Add(-1, f.away.At(h))
 				order.AtMost(&f.e, 0)
 				once.Add(1, a.v)
@@ -529,9 +529,9 @@ func turnsBetween(h, g int) []int {
 	return []int{0}
 }
 
-// before adds that v needs the prefetch of gap h, turns cycles later, to be
-// before that of gap g.
-func (f *exact) before(h, g, turns int, v milp.Var, group milp.Group) {
+// addOrder adds that v needs the prefetch of gap h, turns cycles later, to be
+// addOrder that of gap g.
+func (f *exact) addOrder(h, g, turns int, v milp.Var, group milp.Group) {
 	a, b := f.early(min(g, h), max(g, h))
 	o := f.prefetch[min(g, h)][max(g, h)]
 	var l milp.Literal
@@ -586,7 +586,7 @@ func (f *exact) schedule(x []float64) (*weightoffload.Schedule, error) {
 	copyTo(s.Pre, f.pre)
 	copyTo(s.Up, f.up)
 	for g := range s.Away {
-		s.Away[g] = milp.Is(f.away.At(g)).Holds(x)
+		s.Away[g] = milp.Is(f.away.At(g)).IsTrue(x)
 	}
 	return s, nil
 }
@@ -612,7 +612,7 @@ func (f *exact) start(p *plan.Plan) ([]float64, error) {
 	f.startOrders(s, x)
 	for j, absent := range f.absent {
 		for _, a := range absent {
-			set(x, a.v, s.Away[a.gap] && chosen[a.gap] >= f.after(a.gap, j) &&
+			set(x, a.v, s.Away[a.gap] && chosen[a.gap] >= f.distance(a.gap, j) &&
 				notAfter(s, s.Deleted(f.Instance, a.gap), s.Op[j]+float64(a.turns)*s.T))
 		}
 	}
@@ -660,7 +660,7 @@ func (f *exact) startSlots(s *weightoffload.Schedule, x []float64) []int {
 	for g, slots := range f.slots {
 		if i := f.slotOf(s, g); s.Away[g] && i >= 0 {
 			set(x, slots[i].v, true)
-			chosen[g] = f.after(g, slots[i].op)
+			chosen[g] = f.distance(g, slots[i].op)
 		}
 	}
 	return chosen
@@ -724,7 +724,7 @@ func (f *exact) readHint(x []float64) *formulation.Hint {
 	}
 	copy(h.Away, s.Away)
 	for j := range f.N {
-		h.Idle[j] = s.At(j+1) - s.Op[j] - f.U[j]
+		h.Idle[j] = s.StartOf(j+1) - s.Op[j] - f.U[j]
 	}
 	return h
 }

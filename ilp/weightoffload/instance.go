@@ -232,10 +232,10 @@ func (in *instance) read(p *plan.Plan) (*weightoffload.Schedule, error) {
 func (in *instance) share(s *weightoffload.Schedule, kind string, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
 	left, instant, upload := all, plan.Tolerance*s.T, kind == plan.OpO
 	for j := a; j < b && left > 0; j++ {
-		sent := min(left, (s.At(j+1)-max(x, s.At(j)))/in.Move[k])
-		if j == b-1 || upload && x+all*in.Move[k] <= s.At(j+1)+instant {
+		sent := min(left, (s.StartOf(j+1)-max(x, s.StartOf(j)))/in.Move[k])
+		if j == b-1 || upload && x+all*in.Move[k] <= s.StartOf(j+1)+instant {
 			sent = left
-		} else if !upload && x >= s.At(j+1)-instant {
+		} else if !upload && x >= s.StartOf(j+1)-instant {
 			continue
 		}
 		if sent > 0 {

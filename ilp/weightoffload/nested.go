@@ -257,13 +257,13 @@ func (f *nested) atStart(j int) *milp.Expr {
 func (f *nested) memory() {
 	g := f.m.Group("memory", "[001] (4)")
 	for j := range f.N {
-		f.leave(g, j, f.room(j))
+		f.addEviction(g, j, f.room(j))
 	}
 }
 
-// leave adds that so much is away at the start of operation j that the rest
+// addEviction adds that so much is away at the start of operation j that the rest
 // fits in room.
-func (f *nested) leave(g milp.Group, j int, room float64) {
+func (f *nested) addEviction(g milp.Group, j int, room float64) {
 	if need := f.total - room; need > 0 {
 		g.AtLeast(f.atStart(j), need)
 	}
@@ -310,7 +310,7 @@ func (f *nested) arrival() {
 	g := f.m.Group("arrival", "tightens [001] (4)")
 	for j := range f.N {
 		if room := f.roomBefore(j); room < f.room(j) {
-			f.leave(g, j, room)
+			f.addEviction(g, j, room)
 			f.leaveWhole(g, j, room)
 		}
 	}
@@ -504,8 +504,8 @@ func (f *nested) start(p *plan.Plan) ([]float64, error) {
 	x := make([]float64, f.m.NumCols())
 	set := func(v milp.Var, value float64) { x[v.Index()] = value }
 	for j := range f.N {
-		set(f.idle.At(j), max(0, s.At(j+1)-s.Op[j]-f.U[j])/f.time)
-		set(f.begin.At(j+1), s.At(j+1)/f.time)
+		set(f.idle.At(j), max(0, s.StartOf(j+1)-s.Op[j]-f.U[j])/f.time)
+		set(f.begin.At(j+1), s.StartOf(j+1)/f.time)
 	}
 	for i := range f.w {
 		for d := range f.nests {
@@ -577,7 +577,7 @@ func (f *nested) startBack(s *weightoffload.Schedule, nest *nest, x []float64, i
 // seconds starting at the instant at takes of it.
 func (f *nested) during(s *weightoffload.Schedule, x []float64, part milp.List, at, seconds float64) {
 	for j := range 2 * f.N {
-		from, to := max(at, s.At(j)), min(at+seconds, s.At(j)+f.U[j%f.N])
+		from, to := max(at, s.StartOf(j)), min(at+seconds, s.StartOf(j)+f.U[j%f.N])
 		if v := part.At(j % f.N).Index(); to > from {
 			x[v] = min(1, x[v]+(to-from)/f.U[j%f.N])
 		}

@@ -284,7 +284,7 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 		return func(j int, amount float64) { x[g.At(i, j).Index()] += amount }
 	}
 	for j := range f.N {
-		x[f.idle.At(j).Index()] = max(0, s.At(j+1)-s.Op[j]-f.U[j]) / f.time
+		x[f.idle.At(j).Index()] = max(0, s.StartOf(j+1)-s.Op[j]-f.U[j]) / f.time
 	}
 	for i := range f.L {
 		if s.Uploads(i) {
@@ -318,7 +318,7 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 // operation is gone when it starts.
 func (f *paper) interval(s *weightoffload.Schedule, a, b int, x float64) int {
 	j := a
-	for j+1 < b && s.At(j+1) < x-plan.Tolerance*s.T {
+	for j+1 < b && s.StartOf(j+1) < x-plan.Tolerance*s.T {
 		j++
 	}
 	return j % f.N

@@ -126,7 +126,7 @@ func (j *judge) judge(program *formulation.Program, b solvers.Backend) {
 		j.refused++
 		return
 	}
-	report, err := verify.On(j.c, own)
+	report, err := verify.Replay(j.c, own)
 	switch {
 	case err != nil || !report.Valid():
 		j.refused++
@@ -156,7 +156,7 @@ func wide(r *rand.Rand, c *chain.Chain, p platform.Platform) (*chain.Chain, plat
 		d.Layers[i].Activation = float64(r.IntN(3))
 	}
 	d.Input.Activation = 0
-	y := problemweightoffload.Of(&d)
+	y := problemweightoffload.FromChain(&d)
 	least, _ := y.Range()
 	beside := y.Peak[r.IntN(2*y.L)]
 	for _, w := range y.W {

@@ -47,7 +47,7 @@ func uniform(layers, batch int, u, transfer float64) *chain.Chain {
 
 // at returns the platform with a fraction of the memory range of c.
 func at(c *chain.Chain, fraction, bandwidth float64) platform.Platform {
-	low, high := weightoffload.Of(c).Range()
+	low, high := weightoffload.FromChain(c).Range()
 	return platform.Platform{Memory: math.Floor(low + fraction*(high-low)), Bandwidth: bandwidth}
 }
 
@@ -267,7 +267,7 @@ func TestBoundOfTable1(t *testing.T) {
 	testfile.Long(t)
 	c := uniform(38, 32, 11840./38, 35.95)
 	b := highs.New()
-	sum := weightoffload.Of(c).Compute()
+	sum := weightoffload.FromChain(c).Compute()
 	for _, fraction := range []float64{0.3, 0.1, 0.6} {
 		if got := optimum(t, b, ilptest.Must(t, Nested, c, at(c, fraction, 12e9))); !check.Same(got, sum) {
 			t.Errorf("12 GB/s, %g: bound %g, want Σu = %g", fraction, got, sum)
@@ -378,7 +378,7 @@ func TestStartNormalForm(t *testing.T) {
 			{Op: plan.OpP, Tensor: plan.TensorW, Layer: 1, Start: 4, End: 5},
 		},
 	}
-	r, err := verify.On(c, pl)
+	r, err := verify.Replay(c, pl)
 	if err != nil || !r.Valid() {
 		t.Fatalf("%v %+v", err, r)
 	}
@@ -490,7 +490,7 @@ func TestExactPlans(t *testing.T) {
 
 func verified(t testing.TB, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (b *BestFit) Alloc(bytes int64) (id int, ok bool) {
 	var x int32
 	if k < len(b.free[pool]) {
 		x = b.free[pool][k].block
-		b.take(pool, k)
+		b.allocate(pool, k)
 	} else if x, ok = b.segment(segmentFor(size), pool); !ok {
 		return 0, false
 	}
@@ -219,11 +219,11 @@ func (b *BestFit) put(x int32) {
 func (b *BestFit) remove(x int32) {
 	pool := b.blocks[x].pool
 	k, _ := slices.BinarySearchFunc(b.free[pool], b.span(x), freeSpan.compare)
-	b.take(pool, k)
+	b.allocate(pool, k)
 }
 
-// take takes the k-th free block out of a pool.
-func (b *BestFit) take(pool int8, k int) {
+// allocate takes the k-th free block out of a pool.
+func (b *BestFit) allocate(pool int8, k int) {
 	s := b.free[pool][k]
 	if b.stuck(s.block) {
 		b.usage.Stuck -= s.size

@@ -38,7 +38,7 @@ type Tracer func(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error)
 // rounded up to whole bytes. The error wraps [ErrInvalid], or is that of the
 // verifier.
 func Traces(t Tracer, in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
-	report, err := verify.On(in, p)
+	report, err := verify.Replay(in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +68,9 @@ type tracer struct {
 	large *Block        // one too large to be counted; nil: none
 }
 
-// take notes that a block of so many units is taken and returns it: of whole
+// allocate notes that a block of so many units is taken and returns it: of whole
 // bytes, a part of one takes it.
-func (b *tracer) take(time, units float64, tensor string, layer int) int32 {
+func (b *tracer) allocate(time, units float64, tensor string, layer int) int32 {
 	bytes := b.unit.Bytes(units)
 	if bytes <= 0 {
 		return none
@@ -87,8 +87,8 @@ func (b *tracer) take(time, units float64, tensor string, layer int) int32 {
 	return id
 }
 
-// give notes that a block, if it is one, is given back, and forgets it.
-func (b *tracer) give(time float64, id *int32) {
+// free notes that a block, if it is one, is given back, and forgets it.
+func (b *tracer) free(time float64, id *int32) {
 	if *id != none {
 		b.t.Events = append(b.t.Events, Event{Time: time, Block: *id, Free: true})
 		*id = none
@@ -154,9 +154,9 @@ func (b *tracer) stays(all []stay, end, eps float64) {
 	held := vacant(len(all))
 	for _, e := range edges {
 		if s := &all[e.stay]; e.order > 0 {
-			held[e.stay] = b.take(e.time, s.bytes, s.tensor, s.layer)
+			held[e.stay] = b.allocate(e.time, s.bytes, s.tensor, s.layer)
 		} else {
-			b.give(e.time, &held[e.stay])
+			b.free(e.time, &held[e.stay])
 		}
 	}
 }

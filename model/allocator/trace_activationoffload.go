@@ -53,7 +53,7 @@ func (b *tracer) offload(c *chain.Chain, p *plan.Plan, simple bool) {
 	for i := range v.tensors {
 		v.tensors[i].block = none
 	}
-	v.tensors[0].stored, v.tensors[0].block = true, b.take(0, size0(c), plan.TensorA, 0)
+	v.tensors[0].stored, v.tensors[0].block = true, b.allocate(0, size0(c), plan.TensorA, 0)
 	for _, e := range edges(p) {
 		if e.end {
 			v.end(e.op, e.time)
@@ -166,9 +166,9 @@ func (v *offloading) id(tensor string, l int) int {
 
 func (v *offloading) takeTensor(time float64, id int) int32 {
 	if id > v.n {
-		return v.take(time, v.sizes.abar(id-v.n-1), plan.TensorAbar, id-v.n-1)
+		return v.allocate(time, v.sizes.abar(id-v.n-1), plan.TensorAbar, id-v.n-1)
 	}
-	return v.take(time, v.a(id), plan.TensorA, id)
+	return v.allocate(time, v.a(id), plan.TensorA, id)
 }
 
 func (v *offloading) start(k int, now float64) {
@@ -184,16 +184,16 @@ func (v *offloading) start(k int, now float64) {
 	case plan.OpB:
 		l := o.Layer
 		if l == v.n {
-			v.delta[l] = v.take(now, v.sizes.delta(l), plan.TensorDelta, l)
+			v.delta[l] = v.allocate(now, v.sizes.delta(l), plan.TensorDelta, l)
 		}
 		v.use(x, v.id(plan.TensorAbar, l))
 		v.use(x, v.input(l, false))
-		x.out = v.take(now, v.sizes.delta(l-1), plan.TensorDelta, l-1)
-		x.temp = v.take(now, v.c.Layers[l-1].BackwardOverhead, overhead, l)
+		x.out = v.allocate(now, v.sizes.delta(l-1), plan.TensorDelta, l-1)
+		x.temp = v.allocate(now, v.c.Layers[l-1].BackwardOverhead, overhead, l)
 	default:
 		v.use(x, v.input(o.Layer, o.Op == plan.OpFNone))
 		x.out = v.takeTensor(now, v.output(o))
-		x.temp = v.take(now, v.c.Layers[o.Layer-1].Overhead(o.Op == plan.OpFAll), overhead, o.Layer)
+		x.temp = v.allocate(now, v.c.Layers[o.Layer-1].Overhead(o.Op == plan.OpFAll), overhead, o.Layer)
 	}
 }
 
@@ -213,16 +213,16 @@ func (v *offloading) end(k int, now float64) {
 		v.store(v.id(o.Tensor, l), x.out, now)
 	case plan.OpD:
 	case plan.OpB:
-		v.give(now, &x.temp)
+		v.free(now, &x.temp)
 		v.release(x, now)
-		v.give(now, &v.delta[l])
+		v.free(now, &v.delta[l])
 		v.consume(v.id(plan.TensorAbar, l), now)
 		if l == 1 || !v.simple {
 			v.consume(l-1, now)
 		}
 		v.delta[l-1] = x.out
 	default:
-		v.give(now, &x.temp)
+		v.free(now, &x.temp)
 		v.ran[l] = true
 		v.store(v.output(o), x.out, now)
 		v.release(x, now)
@@ -294,7 +294,7 @@ func (v *offloading) usedForward(id int) bool {
 func (v *offloading) store(id int, block int32, now float64) {
 	t := &v.tensors[id]
 	if t.stored {
-		v.give(now, &block)
+		v.free(now, &block)
 		return
 	}
 	t.stored, t.block = true, block
@@ -303,7 +303,7 @@ func (v *offloading) store(id int, block int32, now float64) {
 func (v *offloading) drop(id int, now float64) {
 	t := &v.tensors[id]
 	t.stored, t.gone = false, false
-	v.give(now, &t.block)
+	v.free(now, &t.block)
 }
 
 // consume gives back what a computation consumed, if it is not being offloaded.
@@ -350,7 +350,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 		}
 	}
 	always(c.Input.Activation, plan.TensorA, 0)
-	always(c.Holds(1), plan.TensorA, 1)
+	always(c.SavedSize(1), plan.TensorA, 1)
 	for _, r := range residencies {
 		w := c.Layers[r.Layer-1].Weight
 		if r.Op < 0 {
@@ -370,9 +370,9 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 					gap = period
 				}
 			}
-			turns(stay{from: forward[i].Start, to: forward[i].Start + gap, bytes: c.Holds(i + 1), tensor: plan.TensorA, layer: i + 1})
+			turns(stay{from: forward[i].Start, to: forward[i].Start + gap, bytes: c.SavedSize(i + 1), tensor: plan.TensorA, layer: i + 1})
 		}
-		over, under := c.Beside(i + 1)
+		over, under := c.TransientSizes(i + 1)
 		turns(stay{from: forward[i].Start, to: forward[i].End, bytes: over, tensor: "overhead", layer: i + 1})
 		turns(stay{from: backward[i].Start, to: backward[i].End, bytes: under, tensor: "gradients and overhead", layer: i + 1})
 		rest -= l.ForwardTime + l.BackwardTime
@@ -390,9 +390,9 @@ func (b *tracer) swap(s *functions.Sequence, p *plan.Plan) error {
 	held := vacant(len(s.Variables))
 	for _, e := range events {
 		if e.Free {
-			b.give(e.Time, &held[e.Variable])
+			b.free(e.Time, &held[e.Variable])
 		} else {
-			held[e.Variable] = b.take(e.Time, s.Variables[e.Variable].Size, s.Variables[e.Variable].ID, -1)
+			held[e.Variable] = b.allocate(e.Time, s.Variables[e.Variable].Size, s.Variables[e.Variable].ID, -1)
 		}
 	}
 	return nil

@@ -27,12 +27,12 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		o := &p.Ops[k]
 		if s := o.Stage - 1; !weighed[s] { // the first is an F
 			weighed[s] = true
-			at[o.Resource].take(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
+			at[o.Resource].allocate(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
 			overhead[o.Resource] = max(overhead[o.Resource], x.Stages[s].Overhead)
 		}
 	}
 	for _, b := range gpus {
-		b.take(0, overhead[b.t.Device], plan.TensorA, 0)
+		b.allocate(0, overhead[b.t.Device], plan.TensorA, 0)
 	}
 	for k := range p.Ops {
 		o, b := &p.Ops[k], at[p.Ops[k].Resource]
@@ -40,24 +40,24 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		sentB := min(s.OffloadMemory, -s.BackwardMemory)
 		sentW := s.OffloadMemory - sentB
 		take := func(h *held) {
-			h.sentB, h.sentW = b.take(o.Start, sentB, plan.TensorAbar, o.Stage), b.take(o.Start, sentW, plan.TensorA, o.Stage)
+			h.sentB, h.sentW = b.allocate(o.Start, sentB, plan.TensorAbar, o.Stage), b.allocate(o.Start, sentW, plan.TensorA, o.Stage)
 		}
 		switch o.Op {
 		case plan.OpF:
-			h := &held{b: b.take(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage), w: b.take(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage)}
+			h := &held{b: b.allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage), w: b.allocate(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage)}
 			take(h)
 			blocks[name] = h
 		case plan.OpO:
-			b.give(o.End, &blocks[name].sentB)
-			b.give(o.End, &blocks[name].sentW)
+			b.free(o.End, &blocks[name].sentB)
+			b.free(o.End, &blocks[name].sentW)
 		case plan.OpP:
 			take(blocks[name])
 		case plan.OpB:
-			b.give(o.End, &blocks[name].b)
-			b.give(o.End, &blocks[name].sentB)
+			b.free(o.End, &blocks[name].b)
+			b.free(o.End, &blocks[name].sentB)
 		case plan.OpW:
-			b.give(o.End, &blocks[name].w)
-			b.give(o.End, &blocks[name].sentW)
+			b.free(o.End, &blocks[name].w)
+			b.free(o.End, &blocks[name].sentW)
 		}
 	}
 	traces := make([]*Trace, len(gpus))

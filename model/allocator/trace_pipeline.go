@@ -119,12 +119,12 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 	for l := 1; l <= g.n; l++ {
 		if g.has(l) {
 			for range p.Platform.WeightCopies {
-				g.take(begin, c.Layers[l-1].Weight, plan.TensorW, l)
+				g.allocate(begin, c.Layers[l-1].Weight, plan.TensorW, l)
 			}
 		}
 		if l < g.n && g.owner[l] != g.owner[l+1] && (g.has(l) || g.has(l+1)) {
-			g.take(begin, g.a(l), "buffer for a", l)
-			g.take(begin, g.delta(l), "buffer for delta", l)
+			g.allocate(begin, g.a(l), "buffer for a", l)
+			g.allocate(begin, g.delta(l), "buffer for delta", l)
 		}
 	}
 	stored := vacant(batches * (g.n + 1)) // a_{ℓ-1} of a mini-batch
@@ -135,28 +135,28 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		if t.step < g.n { // F_ℓ
 			l := t.step + 1
 			if c.Kept != nil || c.AllSaved { // not what crosses, but what B_ℓ reads of it
-				g.give(t.start, wait)
+				g.free(t.start, wait)
 			}
 			if *at(l - 1) = *wait; c.Kept != nil || c.AllSaved || !g.here(t.step-1) {
-				*at(l - 1) = g.take(t.start, c.KeptBy(l), plan.TensorA, l-1)
+				*at(l - 1) = g.allocate(t.start, c.KeptBy(l), plan.TensorA, l-1)
 			}
-			*wait = g.take(t.start, g.a(l), plan.TensorA, l)
+			*wait = g.allocate(t.start, g.a(l), plan.TensorA, l)
 		} else { // B_ℓ
 			l := 2*g.n - t.step
 			input := *wait
 			switch {
 			case t.step == g.n: // a_N has become δ_N
-				g.give(t.start, &input)
-				input = g.take(t.start, g.delta(l), plan.TensorDelta, l)
+				g.free(t.start, &input)
+				input = g.allocate(t.start, g.delta(l), plan.TensorDelta, l)
 			case !g.here(t.step - 1):
-				input = g.take(t.start, g.delta(l), plan.TensorDelta, l)
+				input = g.allocate(t.start, g.delta(l), plan.TensorDelta, l)
 			}
-			*wait = g.take(t.start, g.delta(l-1), plan.TensorDelta, l-1)
-			g.give(t.end, &input)
-			g.give(t.end, at(l-1))
+			*wait = g.allocate(t.start, g.delta(l-1), plan.TensorDelta, l-1)
+			g.free(t.end, &input)
+			g.free(t.end, at(l-1))
 		}
 		if !g.here(t.step + 1) {
-			g.give(t.end, wait)
+			g.free(t.end, wait)
 		}
 	}
 }

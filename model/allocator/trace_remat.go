@@ -42,7 +42,7 @@ func OfRemat(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
 		switch in := in.(type) {
 		case *graph.Graph:
-			b.graph(training.Of(in), p)
+			b.graph(training.FromGraph(in), p)
 		case *training.Graph:
 			b.graph(in, p)
 		default:
@@ -63,8 +63,8 @@ func OfJoin(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	n, size := c.Len(), sizes{c}
 	a, abar, delta := vacant(n+1), vacant(n+1), vacant(n+1)
-	a[0] = b.take(0, size.a(0), plan.TensorA, 0)
-	delta[n] = b.take(0, size.delta(n), plan.TensorDelta, n)
+	a[0] = b.allocate(0, size.a(0), plan.TensorA, 0)
+	delta[n] = b.allocate(0, size.delta(n), plan.TensorDelta, n)
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		l := o.Layer
@@ -74,26 +74,26 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 			if o.Op == plan.OpFAll {
 				to, bytes, tensor = abar, size.abar(l), plan.TensorAbar
 			}
-			out := b.take(o.Start, bytes, tensor, l)
-			temp := b.take(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
-			b.give(o.End, &temp)
-			b.give(o.End, &to[l]) // computed again while it was stored
+			out := b.allocate(o.Start, bytes, tensor, l)
+			temp := b.allocate(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
+			b.free(o.End, &temp)
+			b.free(o.End, &to[l]) // computed again while it was stored
 			to[l] = out
 			if o.Op == plan.OpFNone {
-				b.give(o.End, &a[l-1])
+				b.free(o.End, &a[l-1])
 			}
 		case plan.OpB:
-			delta[l-1] = b.take(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
-			temp := b.take(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
-			b.give(o.End, &temp)
-			b.give(o.End, &delta[l])
-			b.give(o.End, &abar[l])
-			b.give(o.End, &a[l-1])
+			delta[l-1] = b.allocate(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
+			temp := b.allocate(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
+			b.free(o.End, &temp)
+			b.free(o.End, &delta[l])
+			b.free(o.End, &abar[l])
+			b.free(o.End, &a[l-1])
 		case plan.OpD:
 			if o.Tensor == plan.TensorAbar {
-				b.give(o.Start, &abar[l])
+				b.free(o.Start, &abar[l])
 			} else {
-				b.give(o.Start, &a[l])
+				b.free(o.Start, &a[l])
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	for s := range g.Storages {
 		storages[g.Storages[s].ID] = s
 	}
-	b.take(0, g.Input, "input", -1)
+	b.allocate(0, g.Input, "input", -1)
 	held := vacant(len(g.Storages))
 	out, temp := make([][]int32, len(p.Ops)), vacant(len(p.Ops))
 	for _, e := range edges(p) {
@@ -118,20 +118,20 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 		case o.Op == plan.OpC && !e.end:
 			node := &g.Nodes[nodes[o.Node]]
 			for _, s := range node.Writes {
-				out[e.op] = append(out[e.op], b.take(e.time, g.Storages[s].Bytes, g.Storages[s].ID, -1))
+				out[e.op] = append(out[e.op], b.allocate(e.time, g.Storages[s].Bytes, g.Storages[s].ID, -1))
 			}
-			temp[e.op] = b.take(e.time, node.Workspace, overhead+" of "+node.ID, -1)
+			temp[e.op] = b.allocate(e.time, node.Workspace, overhead+" of "+node.ID, -1)
 		case o.Op == plan.OpC:
-			b.give(e.time, &temp[e.op])
+			b.free(e.time, &temp[e.op])
 			for i, s := range g.Nodes[nodes[o.Node]].Writes {
-				b.give(e.time, &held[s]) // computed again while it was stored
+				b.free(e.time, &held[s]) // computed again while it was stored
 				held[s] = out[e.op][i]
 			}
 		case o.Op == plan.OpD && !e.end:
-			b.give(e.time, &held[storages[o.Node+o.Storage]])
+			b.free(e.time, &held[storages[o.Node+o.Storage]])
 		case o.Op == plan.OpP && !e.end:
 			x := &g.Storages[storages[o.Storage]]
-			held[storages[o.Storage]] = b.take(e.time, x.Bytes, x.ID, -1)
+			held[storages[o.Storage]] = b.allocate(e.time, x.Bytes, x.ID, -1)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
 		return id
 	}
 	for i := range j.Branches {
-		a[first[i]] = append(a[first[i]], b.take(0, unit, plan.TensorA, 0))
+		a[first[i]] = append(a[first[i]], b.allocate(0, unit, plan.TensorA, 0))
 	}
 	for k := range p.Ops {
 		o := &p.Ops[k]
@@ -164,21 +164,21 @@ func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
 		case plan.OpF: // in place
 			a[x] = append(a[x], pop(x-1))
 		case plan.OpS:
-			a[x] = append(a[x], b.take(o.Start, unit, plan.TensorA, o.Layer))
+			a[x] = append(a[x], b.allocate(o.Start, unit, plan.TensorA, o.Layer))
 		case plan.OpLoss: // in place
 			for i, length := range j.Branches {
 				delta[first[i]+length] = pop(first[i] + length)
 			}
 		case plan.OpB: // δ in place
 			consumed := pop(x - 1)
-			b.give(o.End, &consumed)
+			b.free(o.End, &consumed)
 			delta[x-1], delta[x] = delta[x], none
 		case plan.OpD:
 			if o.Tensor == plan.TensorDelta {
-				b.give(o.Start, &delta[x])
+				b.free(o.Start, &delta[x])
 			} else {
 				id := pop(x)
-				b.give(o.Start, &id)
+				b.free(o.Start, &id)
 			}
 		}
 	}

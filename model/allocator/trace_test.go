@@ -45,7 +45,7 @@ func checkTrace(t *testing.T, trace *Trace) {
 // checkPeak holds the trace of a plan against the verifier.
 func checkPeak(t *testing.T, in plan.Instance, p *plan.Plan) {
 	t.Helper()
-	r, err := verify.On(in, p)
+	r, err := verify.Replay(in, p)
 	if err != nil || !r.Valid() {
 		t.Fatalf("%v %v", err, r)
 	}

@@ -33,8 +33,8 @@ func (c *Column) Add(row int, count float64) {
 	c.Count[i] += count
 }
 
-// Worth is what prices of the rows are for the column.
-func (c *Column) Worth(prices []float64) (sum float64) {
+// Value is what prices of the rows are for the column.
+func (c *Column) Value(prices []float64) (sum float64) {
 	for k, r := range c.Row {
 		sum += prices[r] * c.Count[k]
 	}
@@ -80,7 +80,7 @@ func (p *Program) Solve(pool iter.Seq[*Column]) (duals []float64) {
 			}
 		}
 		for c := range pool {
-			if gain := c.Worth(duals) - 1; gain > most {
+			if gain := c.Value(duals) - 1; gain > most {
 				most, enters = gain, c
 			}
 		}

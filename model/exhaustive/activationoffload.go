@@ -227,14 +227,14 @@ func (s *offloadSearch) search() (int32, error) {
 		if left++; left > s.limit {
 			return 0, fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
 		}
-		s.leave(&w, at)
+		s.expand(&w, at)
 	}
 	return 0, ErrInfeasible
 }
 
-// leave takes every step out of a way: what can start now, or waiting for what
+// expand takes every step out of a way: what can start now, or waiting for what
 // ends next.
-func (s *offloadSearch) leave(w *way, at int32) {
+func (s *offloadSearch) expand(w *way, at int32) {
 	x := &w.state
 	if !x.fresh {
 		if !x.runs && int(x.next) < 2*s.n {

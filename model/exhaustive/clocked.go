@@ -30,35 +30,35 @@ type moment[S comparable] struct {
 type rules[S comparable] interface {
 	needs(S) float64 // the memory in use
 	bound(S) float64 // the seconds that are left at least
-	over(S) bool     // everything is done
-	leave(x S, at, time int32)
+	finished(S) bool     // everything is done
+	expand(x S, at, time int32)
 }
 
 // run returns the best way from start to a state in which everything is done. leave calls
-// offer for every step out of a state.
+// enqueue for every step out of a state.
 func (s *clocked[S]) run(r rules[S], start S) (int32, error) {
 	s.rules, s.known = r, make(map[S]int32)
-	s.offer(start, -1, 0, 0)
+	s.enqueue(start, -1, 0, 0)
 	for settled := 0; len(s.queue) > 0; {
 		at := s.queue.pop().node
 		m := s.nodes[at]
 		if m.settled {
 			continue
 		}
-		if r.over(m.state) {
+		if r.finished(m.state) {
 			return at, nil
 		}
 		if settled++; settled > s.limit {
 			return 0, fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
 		}
 		s.nodes[at].settled = true
-		r.leave(m.state, at, m.time)
+		r.expand(m.state, at, m.time)
 	}
 	return 0, ErrInfeasible
 }
 
-// offer queues a state if it fits and this way to it is the earliest known.
-func (s *clocked[S]) offer(x S, from int32, did uint32, time int32) {
+// enqueue queues a state if it fits and this way to it is the earliest known.
+func (s *clocked[S]) enqueue(x S, from int32, did uint32, time int32) {
 	k, known := s.known[x]
 	if !known {
 		if !platform.Fits(s.rules.needs(x), s.memory) {

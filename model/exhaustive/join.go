@@ -62,7 +62,7 @@ func JoinLeastSlots(j *join.Join, limit int) (int, error) {
 }
 
 // joined is a join and where in the key of a state each branch has its bits:
-// from low on, bit i for a_i, i = 0..L.
+// searchFrom low on, bit i for a_i, i = 0..L.
 type joined struct {
 	j   *join.Join
 	low []int
@@ -145,7 +145,7 @@ func (r *joined) search(s *shortest) (float64, []reached, error) {
 		}
 		return true
 	}
-	return s.run(start.key(), goal, func(key uint64) { r.leave(heldOf(key), s) })
+	return s.run(start.key(), goal, func(key uint64) { r.expand(heldOf(key), s) })
 }
 
 func (r *joined) start() (x held) {
@@ -172,8 +172,8 @@ func (r *joined) has(x *held, b, i int) bool { return x.values>>(r.low[b]+i)&1 !
 
 func (r *joined) bit(b, i int) uint32 { return 1 << (r.low[b] + i) }
 
-// leave takes every step out of x. Memory is counted in slots.
-func (r *joined) leave(x held, s *shortest) {
+// expand takes every step out of x. Memory is counted in slots.
+func (r *joined) expand(x held, s *shortest) {
 	n := float64(r.slots(&x))
 	beforeLoss := x.gradient[0] < 0
 	ready := beforeLoss
@@ -189,22 +189,22 @@ func (r *joined) leave(x held, s *shortest) {
 			}
 			y := x
 			y.values |= r.bit(b, i)
-			s.reach(y.key(), joinStep(stepCopyF, b, i), r.j.ForwardTime, n+1)
+			s.relax(y.key(), joinStep(stepCopyF, b, i), r.j.ForwardTime, n+1)
 			y.values &^= r.bit(b, i-1)
-			s.reach(y.key(), joinStep(stepF, b, i), r.j.ForwardTime, n)
+			s.relax(y.key(), joinStep(stepF, b, i), r.j.ForwardTime, n)
 		}
 		for i := range length + 1 {
 			if r.has(&x, b, i) {
 				y := x
 				y.values &^= r.bit(b, i)
-				s.reach(y.key(), joinStep(stepD, b, i), 0, 0)
+				s.relax(y.key(), joinStep(stepD, b, i), 0, 0)
 			}
 		}
 		if g := int(x.gradient[b]); g > 0 && r.has(&x, b, g-1) {
 			y := x
 			y.gradient[b]--
 			y.values &^= r.bit(b, g-1)
-			s.reach(y.key(), joinStep(stepBack, b, g), r.j.BackwardTime, n)
+			s.relax(y.key(), joinStep(stepBack, b, g), r.j.BackwardTime, n)
 		}
 		ready = ready && r.has(&x, b, length)
 	}
@@ -214,7 +214,7 @@ func (r *joined) leave(x held, s *shortest) {
 			y.gradient[b] = int8(length)
 			y.values &^= r.bit(b, length)
 		}
-		s.reach(y.key(), stepLoss, r.j.LossTime, n)
+		s.relax(y.key(), stepLoss, r.j.LossTime, n)
 	}
 }
 

@@ -33,7 +33,7 @@ func Magnify(r *rand.Rand, c *chain.Chain, memory, bandwidth float64) (large *ch
 		l.Saved *= k
 		l.Gradient, l.ForwardOverhead, l.BackwardOverhead = near(l.Gradient), near(l.ForwardOverhead), near(l.BackwardOverhead)
 		l.CheckpointOverhead *= k
-		l.Settle()
+		l.ClampOverhead()
 	}
 	return d, max(0, memory*k+offset(r)), bandwidth * k
 }

@@ -40,7 +40,7 @@ func mustPattern(t failing, c *chain.Chain, period float64, p *plan.Plan, err er
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,8 +52,8 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	memory, alone, held, last := 0.0, 0.0, c.Input.Activation, r.IntN(layers)
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		held += c.Holds(i + 1)
-		forward, backward := c.Beside(i + 1)
+		held += c.SavedSize(i + 1)
+		forward, backward := c.TransientSizes(i + 1)
 		alone = max(alone, held+l.Weight+forward, held+2*l.Weight+backward)
 		if i == last {
 			memory += held + float64(1+r.IntN(2))*l.Weight

@@ -110,7 +110,7 @@ const (
 func (r *remat) search(s *shortest) (float64, []reached, error) {
 	start := stored{a: 1, next: r.n}
 	goal := func(key uint64) bool { return storedOf(key).next == 0 }
-	return s.run(start.key(), goal, func(key uint64) { r.leave(storedOf(key), s) })
+	return s.run(start.key(), goal, func(key uint64) { r.expand(storedOf(key), s) })
 }
 
 // size returns what is stored in x.
@@ -127,8 +127,8 @@ func (r *remat) size(x stored) float64 {
 	return sum
 }
 
-// leave takes every step out of x.
-func (r *remat) leave(x stored, s *shortest) {
+// expand takes every step out of x.
+func (r *remat) expand(x stored, s *shortest) {
 	size := r.size(x)
 	for l := 1; l <= x.next; l++ {
 		in, out := uint16(1)<<(l-1), uint16(1)<<l
@@ -138,20 +138,20 @@ func (r *remat) leave(x stored, s *shortest) {
 		if x.abar&out == 0 {
 			y := x
 			y.abar |= out
-			s.reach(y.key(), stepAll|uint32(l), r.uF[l], size+r.abar[l]+r.oF[l])
+			s.relax(y.key(), stepAll|uint32(l), r.uF[l], size+r.abar[l]+r.oF[l])
 		}
 		if x.a&out == 0 && l < x.next {
 			y := x
 			y.a |= out
-			s.reach(y.key(), stepCk|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
+			s.relax(y.key(), stepCk|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
 			if x.a&in != 0 {
 				y.a &^= in
-				s.reach(y.key(), stepNone|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
+				s.relax(y.key(), stepNone|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
 			}
 		}
 		if l == x.next && x.abar&out != 0 {
 			y := stored{a: x.a &^ in, abar: x.abar &^ out, next: l - 1}
-			s.reach(y.key(), stepB|uint32(l), r.uB[l], size+r.delta[l-1]+r.oB[l])
+			s.relax(y.key(), stepB|uint32(l), r.uB[l], size+r.delta[l-1]+r.oB[l])
 		}
 	}
 	for l := 0; l <= x.next; l++ {
@@ -159,12 +159,12 @@ func (r *remat) leave(x stored, s *shortest) {
 		if x.a&bit != 0 {
 			y := x
 			y.a &^= bit
-			s.reach(y.key(), stepDA|uint32(l), 0, 0)
+			s.relax(y.key(), stepDA|uint32(l), 0, 0)
 		}
 		if x.abar&bit != 0 {
 			y := x
 			y.abar &^= bit
-			s.reach(y.key(), stepDAbar|uint32(l), 0, 0)
+			s.relax(y.key(), stepDAbar|uint32(l), 0, 0)
 		}
 	}
 }

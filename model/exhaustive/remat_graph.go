@@ -133,7 +133,7 @@ func (d *dag) sort() bool {
 // search finds the best way from nothing stored to everything done.
 func (d *dag) search(s *shortest) (float64, []reached, error) {
 	goal := func(key uint64) bool { return setOf(key).done == d.tracked }
-	return s.run(0, goal, func(key uint64) { d.leave(setOf(key), s) })
+	return s.run(0, goal, func(key uint64) { d.expand(setOf(key), s) })
 }
 
 // size returns the memory in use between computations.
@@ -163,9 +163,9 @@ func (d *dag) readable(done uint32) uint32 {
 	return read
 }
 
-// leave takes every step out of x. A step is the computation of a node, or the
+// expand takes every step out of x. A step is the computation of a node, or the
 // discard of a value: the node plus discards.
-func (d *dag) leave(x set, s *shortest) {
+func (d *dag) expand(x set, s *shortest) {
 	size, read := d.size(x), d.readable(x.done)
 	for v := range d.pred {
 		bit := uint32(1) << v
@@ -173,7 +173,7 @@ func (d *dag) leave(x set, s *shortest) {
 		case x.stored&bit != 0:
 			y := x
 			y.stored &^= bit
-			s.reach(y.key(), uint32(v)|discard, 0, 0)
+			s.relax(y.key(), uint32(v)|discard, 0, 0)
 			continue
 		case d.pred[v]&^x.stored != 0:
 			continue // it cannot be computed
@@ -185,7 +185,7 @@ func (d *dag) leave(x set, s *shortest) {
 		n := &d.g.Nodes[v]
 		y := set{stored: x.stored | bit, done: x.done | bit&d.tracked}
 		y.stored &= d.readable(y.done)
-		s.reach(y.key(), uint32(v), n.Time, size+n.Memory+n.Overhead)
+		s.relax(y.key(), uint32(v), n.Time, size+n.Memory+n.Overhead)
 	}
 }
 

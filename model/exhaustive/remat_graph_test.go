@@ -226,7 +226,7 @@ func TestGraphOfChain(t *testing.T) {
 	equal := 0
 	for i := range 400 {
 		c := RandomChain(r, 1+i%5)
-		g := graph.Of(c)
+		g := graph.FromChain(c)
 		least, err := GraphLeastMemory(g, states)
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func newStaged(in plan.Instance, memory float64) (*steps, error) {
 		if err := g.Validate(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrTooHard, err)
 		}
-		step = training.Of(g)
+		step = training.FromGraph(g)
 	}
 	d, err := newSteps(step, memory)
 	if err == nil && (len(d.value) > placeAt || d.n >= 1<<(64-stageAt)) {
@@ -91,7 +91,7 @@ func (d *steps) leaveStage(key uint64, s *shortest) {
 	stored := key & (1<<len(d.value) - 1)
 	stage, place := int(key>>stageAt), int(key>>placeAt&0xff)
 	for left := stored; left != 0; left &= left - 1 {
-		s.reach(key&^(left&-left), uint32(bits.TrailingZeros64(left))|discard, 0, 0)
+		s.relax(key&^(left&-left), uint32(bits.TrailingZeros64(left))|discard, 0, 0)
 	}
 	if stage == d.n {
 		return
@@ -107,6 +107,6 @@ func (d *steps) leaveStage(key uint64, s *shortest) {
 			to, done = uint64(stage+1)<<stageAt, done|d.ran(v)
 		}
 		to |= (stored | d.writes[v]) & d.needed(stored|done)
-		s.reach(to, uint32(v), n.Time, d.stored(stored)+d.stored(d.writes[v])-d.g.Input+n.Workspace)
+		s.relax(to, uint32(v), n.Time, d.stored(stored)+d.stored(d.writes[v])-d.g.Input+n.Workspace)
 	}
 }

@@ -131,7 +131,7 @@ func (d *steps) ran(v int) uint64 { return 1 << (len(d.value) + v) }
 func (d *steps) search(s *shortest) (float64, []reached, error) {
 	all := uint64(1)<<(len(d.value)+d.n) - uint64(1)<<len(d.value) | d.results
 	goal := func(key uint64) bool { return key&all == all }
-	return s.run(0, goal, func(key uint64) { d.leave(key, s) })
+	return s.run(0, goal, func(key uint64) { d.expand(key, s) })
 }
 
 // stored returns the memory in use between computations.
@@ -157,12 +157,12 @@ func (d *steps) needed(state uint64) uint64 {
 	return need
 }
 
-// leave takes every step out of a state: a node runs, or a storage is discarded.
-func (d *steps) leave(state uint64, s *shortest) {
+// expand takes every step out of a state: a node runs, or a storage is discarded.
+func (d *steps) expand(state uint64, s *shortest) {
 	size := d.stored(state)
 	for k := range d.value {
 		if bit := uint64(1) << k; state&bit != 0 {
-			s.reach(state&^bit, uint32(k)|discard, 0, 0)
+			s.relax(state&^bit, uint32(k)|discard, 0, 0)
 		}
 	}
 	for v := range d.n {
@@ -176,7 +176,7 @@ func (d *steps) leave(state uint64, s *shortest) {
 		}
 		y := state | d.writes[v] | d.ran(v)
 		y &= d.needed(y) | ^uint64(1<<len(d.value)-1)
-		s.reach(y, uint32(v), n.Time, size+written+n.Workspace)
+		s.relax(y, uint32(v), n.Time, size+written+n.Workspace)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestTrainingOfGraph(t *testing.T) {
 		if r.IntN(2) == 0 {
 			g.Nodes[0].Weight = 3
 		}
-		step := training.Of(g)
+		step := training.FromGraph(g)
 		if err := step.Validate(); err != nil {
 			t.Fatal(err)
 		}

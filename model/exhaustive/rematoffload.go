@@ -152,7 +152,7 @@ func (s *seconds) bound(x second) float64 {
 	return sum
 }
 
-func (s *seconds) over(x second) bool { return x.next == 0 }
+func (s *seconds) finished(x second) bool { return x.next == 0 }
 
 // needs returns the memory in use.
 func (s *seconds) needs(x second) float64 {
@@ -183,8 +183,8 @@ func (s *seconds) needs(x second) float64 {
 	return sum
 }
 
-// leave takes every step out of a state.
-func (s *seconds) leave(x second, at, time int32) {
+// expand takes every step out of a state.
+func (s *seconds) expand(x second, at, time int32) {
 	if !x.fresh {
 		if x.op < 0 {
 			s.computations(x, at, time)
@@ -232,7 +232,7 @@ func (s *seconds) computations(x second, at, time int32) {
 			if y.left == 0 {
 				s.end(&y)
 			}
-			s.offer(y, at, uint32(kind|l), time)
+			s.enqueue(y, at, uint32(kind|l), time)
 		}
 		made := s.abarOf(l)
 		if !x.usable(made) && !x.coming(made) && !(s.activation && int(x.forwards) >= s.n) {
@@ -309,7 +309,7 @@ func (s *seconds) discards(x second, at, time int32) {
 			if id > s.n {
 				kind = stepDAbar | (id - s.n - 1)
 			}
-			s.offer(y, at, uint32(kind), time)
+			s.enqueue(y, at, uint32(kind), time)
 		}
 	}
 }
@@ -324,10 +324,10 @@ func (s *seconds) transfers(x second, at, time int32) {
 		switch {
 		case x.usable(id) && x.host&bit(id) == 0:
 			y.link = int8(id + 1)
-			s.offer(y, at, uint32(stepO|id), time)
+			s.enqueue(y, at, uint32(stepO|id), time)
 		case !x.usable(id) && x.host&bit(id) != 0:
 			y.link, y.fresh = int8(-id-1), true
-			s.offer(y, at, uint32(stepP|id), time)
+			s.enqueue(y, at, uint32(stepP|id), time)
 		}
 	}
 }
@@ -352,7 +352,7 @@ func (s *seconds) wait(x second, at, time int32) {
 		}
 	}
 	s.release(&x)
-	s.offer(x, at, stepWait, time+1)
+	s.enqueue(x, at, stepWait, time+1)
 }
 
 // plan writes a way as a plan.

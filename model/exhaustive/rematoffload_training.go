@@ -108,8 +108,8 @@ func newTravels(g *training.Graph, memory, bandwidth float64, limit int) (*trave
 // values are those of a state that are on the device.
 func (s *travels) values(state uint64) uint64 { return state & (1<<len(s.value) - 1) }
 
-// over says that everything has run, the results are there and nothing travels.
-func (s *travels) over(x journey) bool {
+// finished says that everything has run, the results are there and nothing travels.
+func (s *travels) finished(x journey) bool {
 	all := uint64(1)<<(len(s.value)+s.n) - uint64(1)<<len(s.value) | s.results
 	return x.state&all == all && x.op < 0 && x.out.left+x.in.left == 0
 }
@@ -137,8 +137,8 @@ func (s *travels) needs(x journey) float64 {
 	return sum
 }
 
-// leave takes every step out of a state.
-func (s *travels) leave(x journey, at, time int32) {
+// expand takes every step out of a state.
+func (s *travels) expand(x journey, at, time int32) {
 	var used, made uint64
 	if x.op >= 0 {
 		used, made = s.reads[x.op]|s.writes[x.op], s.writes[x.op]
@@ -149,7 +149,7 @@ func (s *travels) leave(x journey, at, time int32) {
 		k := bits.TrailingZeros64(left)
 		y := x
 		y.state &^= 1 << k
-		s.offer(y, at, frees|uint32(k), time)
+		s.enqueue(y, at, frees|uint32(k), time)
 	}
 	for k, long := range s.send {
 		bit := uint64(1) << k
@@ -160,10 +160,10 @@ func (s *travels) leave(x journey, at, time int32) {
 		switch {
 		case x.state&bit != 0 && x.host&bit == 0 && x.out.left == 0:
 			y.out = travel{int8(k), long}
-			s.offer(y, at, sends|uint32(k), time)
+			s.enqueue(y, at, sends|uint32(k), time)
 		case x.state&bit == 0 && x.host&bit != 0 && x.in.left == 0:
 			y.in = travel{int8(k), long}
-			s.offer(y, at, fetches|uint32(k), time)
+			s.enqueue(y, at, fetches|uint32(k), time)
 		}
 	}
 	if x.op >= 0 || x.out.left+x.in.left > 0 {
@@ -184,7 +184,7 @@ func (s *travels) computations(x journey, at, time int32) {
 			}
 			s.end(&y)
 		}
-		s.offer(y, at, computes|uint32(v), time)
+		s.enqueue(y, at, computes|uint32(v), time)
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *travels) wait(x journey, at, time int32) {
 			s.end(&x)
 		}
 	}
-	s.offer(x, at, passes, time+1)
+	s.enqueue(x, at, passes, time+1)
 }
 
 // plan writes a way as a plan. Its peak is what the verifier says.

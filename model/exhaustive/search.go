@@ -43,7 +43,7 @@ type queued struct {
 func (s *shortest) run(start uint64, goal func(uint64) bool, leave func(uint64)) (float64, []reached, error) {
 	s.slots = make([]int32, 256)
 	s.at = -1
-	s.offer(start, 0, 0)
+	s.enqueue(start, 0, 0)
 	for settled := 0; len(s.queue) > 0; {
 		q := s.queue.pop()
 		n := &s.nodes[q.node]
@@ -63,8 +63,8 @@ func (s *shortest) run(start uint64, goal func(uint64) bool, leave func(uint64))
 	return 0, nil, ErrInfeasible
 }
 
-// reach says that a step leads from the state that is being left to another.
-func (s *shortest) reach(to uint64, step uint32, time, memory float64) {
+// relax says that a step leads from the state that is being left to another.
+func (s *shortest) relax(to uint64, step uint32, time, memory float64) {
 	if !platform.Fits(memory, s.memory) {
 		return
 	}
@@ -74,11 +74,11 @@ func (s *shortest) reach(to uint64, step uint32, time, memory float64) {
 	} else {
 		cost += time
 	}
-	s.offer(to, step, cost)
+	s.enqueue(to, step, cost)
 }
 
-// offer queues a state if this way to it is better than the known ones.
-func (s *shortest) offer(key uint64, step uint32, cost float64) {
+// enqueue queues a state if this way to it is better than the known ones.
+func (s *shortest) enqueue(key uint64, step uint32, cost float64) {
 	i := s.find(key)
 	k := s.slots[i] - 1
 	if k < 0 {
@@ -124,7 +124,7 @@ func (s *shortest) path(k int32) (p []reached) {
 	return p
 }
 
-func (a queued) before(b queued) bool {
+func (a queued) less(b queued) bool {
 	return a.cost < b.cost || a.cost == b.cost && a.node < b.node
 }
 
@@ -137,7 +137,7 @@ func (h *queue) push(q queued) {
 	i := len(s) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if !q.before(s[up]) {
+		if !q.less(s[up]) {
 			break
 		}
 		s[i] = s[up]
@@ -158,10 +158,10 @@ func (h *queue) pop() queued {
 			if down >= n {
 				break
 			}
-			if down+1 < n && s[down+1].before(s[down]) {
+			if down+1 < n && s[down+1].less(s[down]) {
 				down++
 			}
-			if !s[down].before(last) {
+			if !s[down].less(last) {
 				break
 			}
 			s[i] = s[down]

@@ -61,7 +61,7 @@ func Swap(s *functions.Sequence, memory, bandwidth, unit float64, limit int) (fl
 	units, path, err := x.run(start, func(key uint64) bool {
 		st := unpackSwap(key)
 		return int(st.next) == len(x.uses) && st.run == 0
-	}, x.leave)
+	}, x.expand)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -230,8 +230,8 @@ func (x *swapSearch) stored(st *swapState) float64 {
 	return sum
 }
 
-// leave takes every step out of a state.
-func (x *swapSearch) leave(key uint64) {
+// expand takes every step out of a state.
+func (x *swapSearch) expand(key uint64) {
 	st := unpackSwap(key)
 	if st.phase == 0 {
 		for v := range x.size {
@@ -244,7 +244,7 @@ func (x *swapSearch) leave(key uint64) {
 	if st.out == due {
 		x.endOut(&st)
 		st.phase = 0
-		x.reach(st.pack(), swapEnd, 0, 0)
+		x.relax(st.pack(), swapEnd, 0, 0)
 		return
 	}
 	if st.phase <= 1 && st.out == 0 {
@@ -275,7 +275,7 @@ func (x *swapSearch) drop(st swapState, v int8) {
 		return
 	}
 	st.where[v] = atHost
-	x.reach(st.pack(), swapDrop|uint32(v)<<3, 0, 0)
+	x.relax(st.pack(), swapDrop|uint32(v)<<3, 0, 0)
 }
 
 // runNext starts the next function, and ends it if it takes no time.
@@ -306,7 +306,7 @@ func (x *swapSearch) runNext(st swapState) {
 	} else {
 		st.phase = 1
 	}
-	x.reach(st.pack(), swapRun|uint32(i)<<3, 0, 0)
+	x.relax(st.pack(), swapRun|uint32(i)<<3, 0, 0)
 }
 
 // end ends the function that started last.
@@ -329,7 +329,7 @@ func (x *swapSearch) startOut(st swapState, v int8) {
 		return
 	}
 	st.going, st.out, st.phase = v, x.send[v], 1
-	x.reach(st.pack(), swapOut|uint32(v)<<3, 0, 0)
+	x.relax(st.pack(), swapOut|uint32(v)<<3, 0, 0)
 }
 
 // madeNow reports whether the function that runs has made v, listed among what
@@ -354,7 +354,7 @@ func (x *swapSearch) startIn(st swapState, v int8) {
 	if !platform.Fits(x.stored(&st), x.memory) {
 		return
 	}
-	x.reach(st.pack(), swapIn|uint32(v)<<3, 0, 0)
+	x.relax(st.pack(), swapIn|uint32(v)<<3, 0, 0)
 }
 
 // endOut ends the out that goes on.
@@ -389,12 +389,12 @@ func (x *swapSearch) wait(st swapState) {
 		if st.out--; st.out == 0 {
 			if late := st; st.run == 0 {
 				late.out = due
-				x.reach(late.pack(), swapWait, 1, 0)
+				x.relax(late.pack(), swapWait, 1, 0)
 			}
 			x.endOut(&st)
 		}
 	}
-	x.reach(st.pack(), swapWait, 1, 0)
+	x.relax(st.pack(), swapWait, 1, 0)
 }
 
 // plan writes the steps as a plan that takes so many units, and a moment for each

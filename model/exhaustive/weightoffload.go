@@ -50,7 +50,7 @@ func WeightOffload(c *chain.Chain, p platform.Platform, limit int) (float64, *pl
 		return 0, nil, err
 	}
 	for _, start := range s.starts() {
-		if err := s.from(start); err != nil {
+		if err := s.searchFrom(start); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -139,9 +139,9 @@ func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) 
 	act := c.Input.Activation
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		act += c.Holds(i + 1)
+		act += c.SavedSize(i + 1)
 		s.act[i], s.w[i] = act, l.Weight
-		s.over[n+i], s.over[n-1-i] = c.Beside(i + 1)
+		s.over[n+i], s.over[n-1-i] = c.TransientSizes(i + 1)
 		b, f := n-1-i, n+i
 		s.layer[b], s.layer[f] = i, i
 		var errs [3]error
@@ -201,9 +201,9 @@ func (s *search) busy(x *state, transfer place) bool {
 	return slices.Contains(x.where[:s.n], transfer)
 }
 
-// from finds the shortest cycle through the state start, if it is shorter than
+// searchFrom finds the shortest cycle through the state start, if it is shorter than
 // the best one.
-func (s *search) from(start state) error {
+func (s *search) searchFrom(start state) error {
 	if s.best != nil && s.period == s.compute {
 		return nil // nothing is shorter
 	}

@@ -59,7 +59,7 @@ func TestByHand(t *testing.T) {
 
 func check(t *testing.T, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestNoShorterPlan(t *testing.T) {
 			continue
 		}
 		valid := func(q *plan.Plan) bool {
-			report, err := verify.On(c, q)
+			report, err := verify.Replay(c, q)
 			return err == nil && report.Valid()
 		}
 		for range 300 {

@@ -410,7 +410,7 @@ func (d *dnn) fold(of []int, last int, add func(layer int, time float64)) {
 			layer[i] = layer[twin]
 		} else {
 			alone++
-			layer[i] = d.beside(pred[i], layer, last)
+			layer[i] = d.layerOfBackward(pred[i], layer, last)
 		}
 		add(layer[i], *f.Latency/1e3)
 		some = some || *f.Latency > 0
@@ -423,8 +423,8 @@ func (d *dnn) fold(of []int, last int, add func(layer int, time float64)) {
 	}
 }
 
-// beside returns the layer of a backward node without a twin.
-func (d *dnn) beside(pred, layer []int, last int) int {
+// layerOfBackward returns the layer of a backward node without a twin.
+func (d *dnn) layerOfBackward(pred, layer []int, last int) int {
 	forward, backward := -1, math.MaxInt
 	for _, x := range pred {
 		switch {

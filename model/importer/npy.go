@@ -47,7 +47,7 @@ func readNPY(data []byte, name string) (*array, error) {
 		return nil, fail("header: %w", err)
 	}
 	data = data[begin+length:]
-	if !h.holds(len(data)) {
+	if !h.matchesSize(len(data)) {
 		return nil, fail("%d bytes of data do not make an array of shape %v and type %s", len(data), h.shape, h.kind)
 	}
 	a := &array{h.shape, make([]float64, len(data)/h.size)}
@@ -73,8 +73,8 @@ type npyHeader struct {
 	shape []int
 }
 
-// holds reports whether so many bytes are what the shape needs.
-func (h *npyHeader) holds(bytes int) bool {
+// matchesSize reports whether so many bytes are what the shape needs.
+func (h *npyHeader) matchesSize(bytes int) bool {
 	need := h.size
 	for _, n := range h.shape {
 		if n != 0 && need > bytes/n {

@@ -186,7 +186,7 @@ func TestDNNGraph(t *testing.T) {
 		if want := c.Totals(); math.Abs(g.TotalTime()-c.TotalTime()) > 1e-12 || weight != want.Weight {
 			t.Errorf("%s: %g s and %g bytes of weights, as a chain %g s and %g", file, g.TotalTime(), weight, c.TotalTime(), want.Weight)
 		}
-		if _, err := ideals.Of(g); err != nil {
+		if _, err := ideals.New(g); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if len(warnings) == 0 && file == "operators.json" {

@@ -174,7 +174,7 @@ func (m *Model) writeLPRows(out *lpWriter, names *NameMap) {
 			m.writeLPRow(out, names, i, name, "<=", up)
 		default:
 			m.writeLPRow(out, names, i, name, "<=", up)
-			m.writeLPRow(out, names, i, rowNames.take(i, name+".lower"), ">=", lo)
+			m.writeLPRow(out, names, i, rowNames.claim(i, name+".lower"), ">=", lo)
 		}
 	}
 }

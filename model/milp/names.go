@@ -46,8 +46,8 @@ func newNamer(a alphabet, prefix string) *namer {
 	return &namer{a, prefix, make(map[string]bool)}
 }
 
-// take returns the name for item i called original, and marks it used.
-func (n *namer) take(i int, original string) string {
+// claim returns the name for item i called original, and marks it used.
+func (n *namer) claim(i int, original string) string {
 	name := n.translate(original)
 	for k := 0; !n.legal(name) || len(name) > n.longest || n.used[name]; k++ {
 		switch k {
@@ -78,7 +78,7 @@ func (m *Model) nameMap(a alphabet) (*NameMap, []string) {
 		}
 		for i, original := range originals {
 			if names[i] == "" {
-				names[i] = n.take(i, original)
+				names[i] = n.claim(i, original)
 			}
 			if a.implied(names[i]) != original {
 				comments = append(comments, fmt.Sprintf("%s %s is %q", what, names[i], original))

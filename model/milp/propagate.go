@@ -121,8 +121,8 @@ func (e *extreme) without(t float64) float64 {
 	return math.NaN()
 }
 
-// beyond says whether v exceeds limit by more than solvers accept.
-func beyond(v, limit, size float64) bool {
+// exceeds says whether v exceeds limit by more than solvers accept.
+func exceeds(v, limit, size float64) bool {
 	return v-limit > missed*math.Max(1, math.Abs(limit))+evaluation*size
 }
 
@@ -135,10 +135,10 @@ func (p *propagation) row(i int) *Conflict {
 		least.add(lo)
 		greatest.add(up)
 	}
-	if least.infinite == 0 && beyond(least.sum, r.Upper, least.size) {
+	if least.infinite == 0 && exceeds(least.sum, r.Upper, least.size) {
 		return p.explain(Limit{i, Above}, -1)
 	}
-	if greatest.infinite == 0 && beyond(-greatest.sum, -r.Lower, greatest.size) {
+	if greatest.infinite == 0 && exceeds(-greatest.sum, -r.Lower, greatest.size) {
 		return p.explain(Limit{i, Below}, -1)
 	}
 	for k, j := range r.Col {
@@ -189,7 +189,7 @@ func (p *propagation) tightenTo(row, bound Limit, b float64, own, other []float6
 	if p.m.kind[j] != Continuous {
 		b = math.Floor(b + rounded)
 	}
-	crossed := beyond(opposite, b, 0)
+	crossed := exceeds(opposite, b, 0)
 	if !crossed && b < opposite {
 		b = opposite
 	}

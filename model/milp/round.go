@@ -86,7 +86,7 @@ func (r Direction) Rat(x *big.Rat) float64 {
 	case exact:
 		return f
 	case math.IsInf(f, 0):
-		return r.step(f, -f) // beyond all finite numbers, but not infinite
+		return r.step(f, -f) // exceeds all finite numbers, but not infinite
 	}
 	return r.step(f, float64(x.Cmp(new(big.Rat).SetFloat64(f))))
 }

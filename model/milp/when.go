@@ -26,8 +26,8 @@ func Is(v Var) Literal { return Literal{v, false} }
 // IsNot is the condition that v is 0.
 func IsNot(v Var) Literal { return Literal{v, true} }
 
-// Holds says whether l holds in the point x.
-func (l Literal) Holds(x []float64) bool { return (x[l.Var.Index()] > 0.5) != l.Not }
+// IsTrue says whether l holds in the point x.
+func (l Literal) IsTrue(x []float64) bool { return (x[l.Var.Index()] > 0.5) != l.Not }
 
 // Conditional is a handle that adds rows to a group which bind only where all of some
 // literals hold: indicator constraints.
@@ -94,7 +94,7 @@ type condition struct {
 // Binds says whether r binds at the point x: it has no condition, or x meets it.
 func (r Row) Binds(x []float64) bool {
 	c := r.m.condition(r.Index)
-	return c == nil || !slices.ContainsFunc(c.when, func(l Literal) bool { return !l.Holds(x) })
+	return c == nil || !slices.ContainsFunc(c.when, func(l Literal) bool { return !l.IsTrue(x) })
 }
 
 // condition returns the condition of row i, nil if it binds always. O(log conditions).
@@ -125,9 +125,9 @@ func (c *condition) text(m *Model) string {
 	return b.String() + ": "
 }
 
-// reach returns how far a row of one side can miss it within the bounds of its columns,
+// bigM returns how far a row of one side can miss it within the bounds of its columns,
 // rounded up; 0 if it cannot.
-func (m *Model) reach(i int) float64 {
+func (m *Model) bigM(i int) float64 {
 	r, round, terms := m.Row(i), Up, make([]float64, 0, 8)
 	side := r.Upper
 	if isInf(side) {
@@ -151,7 +151,7 @@ func (m *Model) reach(i int) float64 {
 func (m *Model) unlimited() []error {
 	var errs []error
 	for k := range m.when {
-		if c := &m.when[k]; isInf(m.reach(c.row)) && len(errs) < maxErrs {
+		if c := &m.when[k]; isInf(m.bigM(c.row)) && len(errs) < maxErrs {
 			errs = append(errs, fmt.Errorf("%s binds %sonly, and the bounds of its columns do not limit it elsewhere: %w: give them bounds",
 				m.rowName(c.row), strings.TrimSuffix(c.text(m), ": ")+" ", ErrUnlimited))
 		}
@@ -185,7 +185,7 @@ func (m *Model) Plain() *Model {
 		c.col = append(c.col, m.col[m.start[i]:m.start[i+1]]...)
 		c.val = append(c.val, m.val[m.start[i]:m.start[i+1]]...)
 		if len(when) > 0 && when[0].row == i {
-			c.loosen(i, int(m.start[i+1]-m.start[i]), when[0].when, m.reach(i))
+			c.loosen(i, int(m.start[i+1]-m.start[i]), when[0].when, m.bigM(i))
 			when = when[1:]
 		}
 		c.start = append(c.start, int32(len(c.col)))

@@ -47,7 +47,7 @@ func VerifyFlush(in *stages.Partition, p *plan.Plan) (*plan.Report, error) {
 	v.report.Flush.Span = v.span()
 	plan.SortViolations(v.report.Violations)
 	v.report.ClaimErrors = plan.CompareClaims(v.plan, v.report)
-	return v.report.In(in.Unit, p.Unit), nil
+	return v.report.Converted(in.Unit, p.Unit), nil
 }
 
 // flushReplay is a plan being replayed.
@@ -90,7 +90,7 @@ func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 	if objective != plan.SpanObjective && objective != plan.MakespanObjective {
 		return nil, fmt.Errorf("%w: platform.objective is %q, not %q or %q", plan.ErrUnreadable, objective, plan.SpanObjective, plan.MakespanObjective)
 	}
-	v := &flushReplay{in: in, plan: p.In(in.Unit), report: &plan.Report{PeakOp: -1, Flush: &plan.FlushReport{Objective: objective}}, at: make(map[flushOp]int, len(p.Ops))}
+	v := &flushReplay{in: in, plan: p.Converted(in.Unit), report: &plan.Report{PeakOp: -1, Flush: &plan.FlushReport{Objective: objective}}, at: make(map[flushOp]int, len(p.Ops))}
 	v.gpus = p.Platform.Processors
 	fail := func(format string, args ...any) (*flushReplay, error) {
 		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", plan.ErrUnreadable, v.gpus, fmt.Errorf(format, args...))
@@ -199,14 +199,14 @@ func (v *flushReplay) fuse() {
 func (v *flushReplay) dependencies() {
 	for s := range v.in.Stages {
 		for j := range v.plan.Platform.MicroBatches {
-			v.after(flushOp{plan.OpF, s, j})
-			v.after(flushOp{plan.OpB, s, j})
+			v.checkPredecessors(flushOp{plan.OpF, s, j})
+			v.checkPredecessors(flushOp{plan.OpB, s, j})
 			if v.in.Stages[s].Split() {
-				v.after(flushOp{plan.OpW, s, j})
+				v.checkPredecessors(flushOp{plan.OpW, s, j})
 			}
 			if v.in.Stages[s].Sends() {
-				v.after(flushOp{plan.OpO, s, j})
-				v.after(flushOp{plan.OpP, s, j})
+				v.checkPredecessors(flushOp{plan.OpO, s, j})
+				v.checkPredecessors(flushOp{plan.OpP, s, j})
 			}
 		}
 	}
@@ -274,8 +274,8 @@ func (v *flushReplay) turns() {
 	}
 }
 
-// after checks that x is in the plan and starts when what it needs has arrived.
-func (v *flushReplay) after(x flushOp) {
+// checkPredecessors checks that x is in the plan and starts when what it needs has arrived.
+func (v *flushReplay) checkPredecessors(x flushOp) {
 	k, there := v.at[x]
 	if !there {
 		v.broken(plan.RuleMissing, -1, 0, 0, "%s of stage %d and micro-batch %d is not in the plan", x.op, x.stage+1, x.job+1)
@@ -321,9 +321,9 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 		for _, k := range ops {
 			o := &v.plan.Ops[k]
 			lane, takes := laneOf(o.Op), o.Op == plan.OpF || o.Op == plan.OpP
-			v.behind([2]string{plan.RuleComputeOverlap, plan.RuleLinkOverlap}[lane], k, last[lane])
+			v.checkOrder([2]string{plan.RuleComputeOverlap, plan.RuleLinkOverlap}[lane], k, last[lane])
 			if last[lane] = k; takes {
-				v.behind(plan.RuleDependency, k, given[1-lane])
+				v.checkOrder(plan.RuleDependency, k, given[1-lane])
 			} else {
 				given[lane] = k
 			}
@@ -370,9 +370,9 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 	}
 }
 
-// behind checks that an operation does not start before one that is listed before it, of the same GPU or its
+// checkOrder checks that an operation does not start before one that is listed before it, of the same GPU or its
 // link, has ended; -1: there is none.
-func (v *flushReplay) behind(rule string, k, before int) {
+func (v *flushReplay) checkOrder(rule string, k, before int) {
 	if before < 0 {
 		return
 	}

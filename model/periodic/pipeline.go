@@ -75,7 +75,7 @@ func VerifyPipeline(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
 	r.Makespan = v.period / float64(v.k)
 	plan.SortViolations(r.Violations)
 	r.ClaimErrors = plan.CompareClaims(v.plan, r)
-	return r.In(v.chain.Unit, p.Unit), nil
+	return r.Converted(v.chain.Unit, p.Unit), nil
 }
 
 // pattern is a plan of a pipeline, sorted out for its replay.
@@ -137,7 +137,7 @@ func readPattern(in plan.Instance, p *plan.Plan) (*pattern, error) {
 		return nil, err
 	}
 	invalid := c.Validate()
-	p = p.In(c.Unit)
+	p = p.Converted(c.Unit)
 	switch {
 	case p == nil:
 		return fail("no plan")

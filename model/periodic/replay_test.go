@@ -35,20 +35,20 @@ func TestUnreadable(t *testing.T) {
 	} {
 		c, p := plantest.TwoLayers()
 		x.mutate(c, p)
-		r, err := verify.On(c, p)
+		r, err := verify.Replay(c, p)
 		if !errors.Is(err, plan.ErrUnreadable) || !strings.Contains(err.Error(), x.want) || r != nil {
 			t.Errorf("%s: report %v, error %v", x.name, r, err)
 		}
 	}
 	c, p := plantest.TwoLayers()
-	if _, err := verify.On(c, nil); !errors.Is(err, plan.ErrUnreadable) {
+	if _, err := verify.Replay(c, nil); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("no plan: %v", err)
 	}
-	if _, err := verify.On((*chain.Chain)(nil), p); !errors.Is(err, plan.ErrUnreadable) {
+	if _, err := verify.Replay((*chain.Chain)(nil), p); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("no chain: %v", err)
 	}
 	p.Problem = "sudoku"
-	if _, err := verify.On(c, p); !errors.Is(err, plan.ErrProblem) {
+	if _, err := verify.Replay(c, p); !errors.Is(err, plan.ErrProblem) {
 		t.Errorf("another problem: %v", err)
 	}
 	if _, err := periodic.VerifyWeights(c, p); !errors.Is(err, plan.ErrUnreadable) {

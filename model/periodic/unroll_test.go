@@ -98,7 +98,7 @@ func newUnrolling(c *chain.Chain, p *plan.Plan) (*unrolling, error) {
 	if _, err := readPattern(c, p); err != nil {
 		return nil, err
 	}
-	p = p.In(c.Unit)
+	p = p.Converted(c.Unit)
 	u := &unrolling{chain: c, plan: p, k: max(1, p.K), T: *p.Period, out: &Unrolled{}}
 	u.eps = plan.Tolerance * u.T
 	n := c.Len()

@@ -51,7 +51,7 @@ func VerifyWeights(c *chain.Chain, p *plan.Plan) (*plan.Report, error) {
 	r.Makespan = v.period
 	plan.SortViolations(r.Violations)
 	r.ClaimErrors = plan.CompareClaims(v.plan, r)
-	return r.In(c.Unit, p.Unit), nil
+	return r.Converted(c.Unit, p.Unit), nil
 }
 
 // weightCycle is a plan of weight offloading, sorted out for its replay.
@@ -102,7 +102,7 @@ func readCycle(c *chain.Chain, p *plan.Plan) (*weightCycle, error) {
 	case !(p.Platform.Memory > 0):
 		return fail("platform.memory is %g; it must be a positive number of bytes", p.Platform.Memory)
 	}
-	p = p.In(c.Unit)
+	p = p.Converted(c.Unit)
 	c = c.Count(p.Platform.Model)
 	v := &weightCycle{
 		circle: circle{period: *p.Period, eps: plan.Tolerance * *p.Period},

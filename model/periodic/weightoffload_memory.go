@@ -65,8 +65,8 @@ func (v *weightCycle) memoryHeld() *held {
 	h.always[heldActivation] = acts
 	for i := range v.layers {
 		e, l := &v.layers[i], &v.chain.Layers[i]
-		output := v.chain.Holds(i + 1)
-		forward, backward := v.chain.Beside(i + 1)
+		output := v.chain.SavedSize(i + 1)
+		forward, backward := v.chain.TransientSizes(i + 1)
 		acts += output
 		switch {
 		case e.permanent:
@@ -89,7 +89,7 @@ func (v *weightCycle) memoryHeld() *held {
 		} else {
 			from, to := e.forward[0], v.layers[i-1].backward[0]
 			h.holdings = append(h.holdings, holding{
-				arc:  arc{start: from.start, end: from.start + v.apart(from, to, rest), op: from.op},
+				arc:  arc{start: from.start, end: from.start + v.distance(from, to, rest), op: from.op},
 				kind: heldActivation, layer: i, bytes: output,
 			})
 		}
@@ -152,10 +152,10 @@ func (v *weightCycle) moments(instant []computation) []moment {
 	return m
 }
 
-// apart returns the time from the start of F_k to the start of B_{k-1}. Where
+// distance returns the time from the start of F_k to the start of B_{k-1}. Where
 // the two are simultaneous it is a period if the computations F_k..F_L,
 // B_L..B_k between them take time, and else none.
-func (v *weightCycle) apart(f, b arc, between float64) float64 {
+func (v *weightCycle) distance(f, b arc, between float64) float64 {
 	gap := v.wrap(b.start - f.start)
 	switch {
 	case gap+float64(2*len(v.layers))*v.eps < between:

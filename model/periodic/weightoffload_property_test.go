@@ -448,7 +448,7 @@ func verifyAnything(t *rapid.T) {
 	p := plantest.Cyclic(time.Draw(t, "memory"), time.Draw(t, "period"), ops...)
 	p.Platform.Bandwidth = time.Draw(t, "bandwidth")
 
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if (r == nil) == (err == nil) {
 		t.Fatalf("report %v and error %v", r, err)
 	}

@@ -21,7 +21,7 @@ func mustVerify(t interface {
 }, c *chain.Chain, p *plan.Plan,
 ) *plan.Report {
 	t.Helper()
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

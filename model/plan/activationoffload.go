@@ -60,7 +60,7 @@ const RuleHostAbsent = "host-absent"
 // makespan are simultaneous; of such, what began before ends first, then
 // operations start in the order of the plan (an offload may wait until its
 // tensor is there), and prefetches that take time come last. So operations that
-// take no time happen one after the other, as the plan lists them.
+// allocate no time happen one after the other, as the plan lists them.
 //
 // The makespan is the end of the last computation. A transfer that ends later is
 // of no use, breaks no rule and does not count.
@@ -73,7 +73,7 @@ func VerifyOffload(c *chain.Chain, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report.In(c.Unit, p.Unit), nil
+	return v.report.Converted(c.Unit, p.Unit), nil
 }
 
 // VerifyFractional replays p as [VerifyOffload] does, but counts memory in the
@@ -103,7 +103,7 @@ func VerifyFractional(c *chain.Chain, p *Plan) (*Report, error) {
 	}
 	v.fractional = true
 	v.run()
-	return v.report.In(c.Unit, p.Unit), nil
+	return v.report.Converted(c.Unit, p.Unit), nil
 }
 
 // ProfileOffload returns the memory in use over time, in the unit of the instance: see package

@@ -37,8 +37,8 @@ func (v *offloadReplay) note(k int, start, end float64) {
 	v.steps = append(v.steps, MemoryStep{Op: k, Start: start, End: end, During: use, After: use})
 }
 
-// settle notes what is in use after the last step.
-func (v *offloadReplay) settle() {
+// recordFinal notes what is in use after the last step.
+func (v *offloadReplay) recordFinal() {
 	if v.record && len(v.steps) > 0 {
 		v.steps[len(v.steps)-1].After = v.inUse()
 	}

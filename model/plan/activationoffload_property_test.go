@@ -597,7 +597,7 @@ func makespanOf(p *plan.Plan) (end float64) {
 func compareOffload(t *rapid.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	t.Helper()
 	s := simulateOffload(c, p, math.Inf(1))
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -787,7 +787,7 @@ func offloadAnything(t *rapid.T) {
 		})
 	}
 	in := c
-	r, err := verify.On(in, p)
+	r, err := verify.Replay(in, p)
 	f, err2 := plan.VerifyFractional(c, p)
 	_, err3 := verify.Profile(in, p)
 	s, err4 := verify.Summarize(in, p)

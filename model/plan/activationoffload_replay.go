@@ -82,7 +82,7 @@ func replayOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error)
 func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
 	invalid := ErrNoInstance
 	if c != nil {
-		invalid, p = c.Validate(), p.In(c.Unit)
+		invalid, p = c.Validate(), p.Converted(c.Unit)
 	}
 	problem := RematOffload
 	if p != nil && p.Problem == ActivationOffload {
@@ -99,7 +99,7 @@ func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
 		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)),
 		delta: flags[:n+1], ranF: flags[n+1 : 2*n+2], begunF: flags[2*n+2 : 3*n+3], begunB: flags[3*n+3:],
 	}
-	return v, r.beside(v.computes, func(o *Op) bool {
+	return v, r.allowTransfers(v.computes, func(o *Op) bool {
 		if o.Op != OpO && o.Op != OpP {
 			return false
 		}
@@ -298,7 +298,7 @@ func (v *offloadReplay) instant(es []edge) {
 	for ; len(es) > 0 && es[0].phase == ending; es = es[1:] {
 		v.end(es[0].op)
 	}
-	v.settle()
+	v.recordFinal()
 	var waiting []int // offloads whose tensor is not there yet
 	for ; len(es) > 0 && es[0].phase == starting; es = es[1:] {
 		k := es[0].op
@@ -306,7 +306,7 @@ func (v *offloadReplay) instant(es []edge) {
 		case es[0].side == 1:
 			v.end(k)
 			if v.record && v.computes(&v.plan.Ops[k]) {
-				v.settle()
+				v.recordFinal()
 			}
 		case v.plan.Ops[k].Op == OpO && !v.tensors[x.id].stored:
 			waiting = append(waiting, k)
@@ -390,11 +390,11 @@ func (v *offloadReplay) use(k, id int) {
 	x.reads[0] = id
 	t := &v.tensors[id]
 	t.users++
-	v.hold(t)
+	v.pin(t)
 }
 
-// hold notes that no part of a tensor may go although it is being offloaded.
-func (v *offloadReplay) hold(t *offloaded) {
+// pin notes that no part of a tensor may go although it is being offloaded.
+func (v *offloadReplay) pin(t *offloaded) {
 	if t.leave > 0 && t.flight >= 0 {
 		v.flights[t.flight].held = math.MaxInt
 	}
@@ -608,7 +608,7 @@ func (v *offloadReplay) startOffload(k int) {
 	if x.end > x.start {
 		v.fly(k)
 		t.flight = x.flight
-		v.hold(t)
+		v.pin(t)
 		v.letGo(x.id)
 	}
 }

@@ -352,7 +352,7 @@ func TestOffloadUnreadable(t *testing.T) {
 	}
 	_, g := twoBranches()
 	g.Problem = plan.RematOffload
-	if _, err := verify.On(nil, g); !errors.Is(err, plan.ErrProblem) {
+	if _, err := verify.Replay(nil, g); !errors.Is(err, plan.ErrProblem) {
 		t.Errorf("no instance: %v", err)
 	}
 }

@@ -71,7 +71,7 @@ func (p *Plan) Write(w io.Writer) error {
 		}
 	}
 	// All but the operations, indented; then these in the place kept for them.
-	shell := *p.In(platform.Byte)
+	shell := *p.Converted(platform.Byte)
 	shell.Format, shell.Ops = Format, []Op{}
 	head, err := json.MarshalIndent(&shell, "", "  ")
 	if err != nil {

@@ -67,7 +67,7 @@ func TestNothingToReplay(t *testing.T) {
 		{"sizes of nodes overflow", &hugeNodes, onGraph, plan.ErrUnreadable, "all sizes together are"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			_, verified := verify.On(x.in, x.p)
+			_, verified := verify.Replay(x.in, x.p)
 			_, profiled := verify.Profile(x.in, x.p)
 			_, summed := verify.Summarize(x.in, x.p)
 			for _, err := range []error{verified, profiled, summed} {
@@ -88,10 +88,10 @@ func TestNothingToReplay(t *testing.T) {
 	if _, err := verify.Profile(weights, cyclic); !errors.Is(err, plan.ErrProblem) {
 		t.Errorf("profile of weight offloading: %v", err)
 	}
-	if r, err := verify.On(weights, cyclic); err != nil || !r.Valid() {
+	if r, err := verify.Replay(weights, cyclic); err != nil || !r.Valid() {
 		t.Errorf("weight offloading: %v %v", r, err)
 	}
-	if r, err := verify.On(c, onChain); err != nil || !r.Valid() {
+	if r, err := verify.Replay(c, onChain); err != nil || !r.Valid() {
 		t.Errorf("Verify of a chain: %v %v", r, err)
 	}
 }
@@ -222,7 +222,7 @@ func BenchmarkVerifyRemat(b *testing.B) {
 	b.ReportMetric(float64(len(p.Ops)), "ops")
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, err := verify.On(c, p); err != nil || !r.Valid() {
+		if r, err := verify.Replay(c, p); err != nil || !r.Valid() {
 			b.Fatal(err, r.Violations[:1])
 		}
 	}

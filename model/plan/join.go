@@ -71,7 +71,7 @@ func replayJoin(j *join.Join, p *Plan, record bool) (*replay, error) {
 		default:
 			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are F, B, S, D and LOSS", o.Op)
 		}
-		r.leave(k)
+		r.evict(k)
 	}
 	if v.complete() {
 		v.checkEnd()

@@ -48,13 +48,13 @@ type Plan struct {
 // In returns p with its platform and claims in another unit. The memory is
 // rounded down to a whole number of it, and a peak that is none stays as it is,
 // so that it equals no peak. A plan of that unit is returned itself.
-func (p *Plan) In(u platform.Unit) *Plan {
+func (p *Plan) Converted(u platform.Unit) *Plan {
 	if p == nil || p.Unit == u {
 		return p
 	}
 	q := *p
 	q.Unit = u
-	q.Platform.Memory = p.Unit.In(u, p.Platform.Memory)
+	q.Platform.Memory = p.Unit.Convert(u, p.Platform.Memory)
 	q.Platform.Bandwidth = u.Rate(p.Unit.Bytes(p.Platform.Bandwidth))
 	if p.Offsets != nil {
 		q.Offsets = make([]Offset, len(p.Offsets))
@@ -62,7 +62,7 @@ func (p *Plan) In(u platform.Unit) *Plan {
 			q.Offsets[k] = Offset{o.ID, u.Exact(p.Unit.Bytes(o.Offset))} // one between two integers stays so
 		}
 	}
-	if q.Claims.PeakMemory = p.Unit.In(u, p.Claims.PeakMemory); u.In(p.Unit, q.Claims.PeakMemory) != p.Claims.PeakMemory {
+	if q.Claims.PeakMemory = p.Unit.Convert(u, p.Claims.PeakMemory); u.Convert(p.Unit, q.Claims.PeakMemory) != p.Claims.PeakMemory {
 		q.Claims.PeakMemory = u.Exact(p.Unit.Bytes(p.Claims.PeakMemory))
 	}
 	return &q
@@ -281,7 +281,7 @@ type filePlatform struct {
 }
 
 // of returns the platform of a plan for a problem.
-func (f *filePlatform) of(problem string) platform.Platform {
+func (f *filePlatform) platform(problem string) platform.Platform {
 	p := platform.Platform{
 		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors, Replicas: f.Replicas,
 		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective, Model: f.Model,
@@ -457,7 +457,7 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("ops", "missing; it lists the operations of the plan")
 	}
 	p := &Plan{
-		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.of(f.Problem),
+		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.platform(f.Problem),
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims, Order: f.Order,
 	}
 	if f.K != nil {

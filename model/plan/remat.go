@@ -55,7 +55,7 @@ type chainReplay struct {
 func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 	invalid := ErrNoInstance
 	if c != nil {
-		invalid, p = c.Validate(), p.In(c.Unit)
+		invalid, p = c.Validate(), p.Converted(c.Unit)
 	}
 	r, err := newReplay(p, Remat, invalid, record)
 	if err != nil {
@@ -82,7 +82,7 @@ func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 		default:
 			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are F_all, F_ck, F_none, B and D", o.Op)
 		}
-		r.leave(k)
+		r.evict(k)
 	}
 	for l := n; l >= 1; l-- {
 		if !v.run[l] {

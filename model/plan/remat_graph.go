@@ -37,5 +37,5 @@ func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
 	if err := g.Validate(); err != nil {
 		return newReplay(p, Remat, err, record)
 	}
-	return replaySteps(training.Of(g), p, record, true)
+	return replaySteps(training.FromGraph(g), p, record, true)
 }

@@ -102,7 +102,7 @@ func TestGraphByHand(t *testing.T) {
 // that is as fast and needs no more memory: the chain frees what B consumes.
 func TestGraphOfChain(t *testing.T) {
 	c, _ := threeLayers()
-	g := graph.Of(c)
+	g := graph.FromChain(c)
 	p := plan.NewGraph("store all", g, platform.Platform{Memory: math.Inf(1)})
 	onChain := plan.New(plan.Remat, "store all", c, p.Platform)
 	for v := range g.Nodes {

@@ -90,7 +90,7 @@ func mustVerifyOn(t interface {
 }, in plan.Instance, p *plan.Plan,
 ) *plan.Report {
 	t.Helper()
-	r, err := verify.On(in, p)
+	r, err := verify.Replay(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}

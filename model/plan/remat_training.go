@@ -68,7 +68,7 @@ func replaySteps(g *training.Graph, p *Plan, record, values bool) (*replay, erro
 func stepReplay(g *training.Graph, p *Plan, record, values bool) (*trainingReplay, error) {
 	invalid := ErrNoInstance
 	if g != nil {
-		invalid, p = g.Validate(), p.In(g.Unit)
+		invalid, p = g.Validate(), p.Converted(g.Unit)
 	}
 	problem := Remat
 	if p != nil && p.Problem == RematOffload {
@@ -117,7 +117,7 @@ func (v *trainingReplay) inOrder() {
 		default:
 			v.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are C and D", o.Op)
 		}
-		v.leave(k)
+		v.evict(k)
 	}
 }
 

@@ -149,7 +149,7 @@ func verdict(r *replay, err error) func(*Plan) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.report.In(r.plan.Unit, given.Unit), nil
+		return r.report.Converted(r.plan.Unit, given.Unit), nil
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *replay) enter(k int) {
 	}
 }
 
-func (r *replay) leave(k int) {
+func (r *replay) evict(k int) {
 	if r.record {
 		r.steps[k].After = r.parts()
 	}

@@ -41,7 +41,7 @@ func (v *trainingReplay) withLink(record bool) error {
 		actions: make([]stepAction, len(v.plan.Ops)), host: make([]bool, n),
 		leaving: counts[:n], coming: counts[n : 2*n], users: counts[2*n : 3*n], writers: counts[3*n:],
 	}
-	if err := v.beside(func(*Op) bool { return true }, func(o *Op) bool {
+	if err := v.allowTransfers(func(*Op) bool { return true }, func(o *Op) bool {
 		s, is := v.storages[o.Storage]
 		return is && (o.Op == OpO || o.Op == OpP) && v.graph.Storages[s].Bytes > 0
 	}); err != nil {

@@ -61,7 +61,7 @@ func VerifySwap(s *functions.Sequence, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report.In(s.Unit, p.Unit), nil
+	return v.report.Converted(s.Unit, p.Unit), nil
 }
 
 // ProfileSwap returns the memory in use over time, in the unit of the instance: see package

@@ -441,7 +441,7 @@ func TestSwapNothingToReplay(t *testing.T) {
 				x.edit(p)
 			}
 			in := x.s
-			_, verified := verify.On(in, p)
+			_, verified := verify.Replay(in, p)
 			_, profiled := verify.Profile(in, p)
 			_, summed := verify.Summarize(in, p)
 			_, allocated := plan.Allocations(x.s, p)
@@ -454,7 +454,7 @@ func TestSwapNothingToReplay(t *testing.T) {
 	}
 	_, p := fourFunctions()
 	p.Problem = plan.Remat
-	if _, err := verify.On(s, p); !errors.Is(err, plan.ErrProblem) || !strings.Contains(err.Error(), "on a functions") {
+	if _, err := verify.Replay(s, p); !errors.Is(err, plan.ErrProblem) || !strings.Contains(err.Error(), "on a functions") {
 		t.Errorf("error %v", err)
 	}
 	for _, err := range []error{second(plan.VerifySwap(nil, p)), second(plan.VerifySwap(s, nil)), second(plan.VerifySwap(s, p))} {

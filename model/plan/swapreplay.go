@@ -69,7 +69,7 @@ func replaySwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error
 func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
 	invalid := ErrNoInstance
 	if s != nil {
-		invalid, p = s.Validate(), p.In(s.Unit)
+		invalid, p = s.Validate(), p.Converted(s.Unit)
 	}
 	r, err := newReplay(p, Swap, invalid, record)
 	if err != nil {
@@ -88,7 +88,7 @@ func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
 			v.variables[id].uses++
 		}
 	}
-	return v, r.beside(func(o *Op) bool { return o.Op == OpRun }, func(o *Op) bool {
+	return v, r.allowTransfers(func(o *Op) bool { return o.Op == OpRun }, func(o *Op) bool {
 		id, ok := v.index[o.Variable]
 		return ok && (o.Op == OpIn || o.Op == OpOut) && v.size(id) > 0
 	})
@@ -102,7 +102,7 @@ func (v *swapReplay) settleInitial() {
 		switch x := &v.variables[id]; v.sequence.Variables[id].Initial {
 		case functions.Device:
 			x.made, x.here = true, true
-			v.take(id, activations, -1)
+			v.allocate(id, activations, -1)
 		case functions.Host:
 			x.made, x.host = true, true
 		}
@@ -288,7 +288,7 @@ func (v *swapReplay) startRun(k, i int) {
 		case v.size(id) == 0:
 		case !x.made:
 			x.made, x.here, x.host, x.maker = true, true, false, k
-			v.take(id, activations, k)
+			v.allocate(id, activations, k)
 		case x.here && !x.gone:
 		case x.gone:
 			v.missing(k, id)
@@ -299,7 +299,7 @@ func (v *swapReplay) startRun(k, i int) {
 		default:
 			v.missing(k, id)
 			x.here = true
-			v.take(id, activations, k)
+			v.allocate(id, activations, k)
 		}
 	}
 	for _, id := range f.Written() {
@@ -353,7 +353,7 @@ func (v *swapReplay) endRun(k, i int) {
 			x.gone = x.leave == 0 // else the transfer has to end first
 		}
 		if x.gone && x.users == 0 {
-			v.leave(k, id)
+			v.evict(k, id)
 		}
 	}
 }
@@ -365,17 +365,17 @@ func (v *swapReplay) startIn(k, id int) {
 	case x.here || x.coming > 0:
 		v.broken(RulePrefetch, k, v.size(id), "%s fetches a variable that is on the GPU, or on its way there", &v.plan.Ops[k])
 	case !x.host:
-		v.broken(RuleHostAbsent, k, v.size(id), "%s fetches a variable of which the host holds no valid copy%s", &v.plan.Ops[k], v.over(x))
+		v.broken(RuleHostAbsent, k, v.size(id), "%s fetches a variable of which the host holds no valid copy%s", &v.plan.Ops[k], v.unusedReason(x))
 	}
 	v.actions[k].runs = true
 	x.coming++
 	x.lastIn = k
-	v.take(id, saved, k)
+	v.allocate(id, saved, k)
 	v.look(k)
 }
 
-// over says that a variable is not used any more, if so.
-func (v *swapReplay) over(x *swapped) string {
+// unusedReason says that a variable is not used any more, if so.
+func (v *swapReplay) unusedReason(x *swapped) string {
 	if x.uses == 0 {
 		return "; its last use is over"
 	}
@@ -394,7 +394,7 @@ func (v *swapReplay) arrive(k, id int) {
 	x := &v.variables[id]
 	x.coming--
 	if x.here {
-		v.give(id, saved, k)
+		v.free(id, saved, k)
 		return
 	}
 	x.here = true
@@ -407,7 +407,7 @@ func (v *swapReplay) startOut(k, id int) {
 	x := &v.variables[id]
 	switch {
 	case !x.here || x.gone:
-		v.broken(RuleNotStored, k, v.size(id), "%s sends a variable that is not on the GPU%s", &v.plan.Ops[k], v.over(x))
+		v.broken(RuleNotStored, k, v.size(id), "%s sends a variable that is not on the GPU%s", &v.plan.Ops[k], v.unusedReason(x))
 	case x.writes > 0 || x.maker >= 0:
 		v.broken(RuleOutWritten, k, v.size(id), "%s starts while a function changes the variable", &v.plan.Ops[k])
 	}
@@ -424,7 +424,7 @@ func (v *swapReplay) endOut(k, id int) {
 	}
 	x.gone = true
 	if x.users == 0 {
-		v.leave(k, id)
+		v.evict(k, id)
 	}
 }
 
@@ -433,7 +433,7 @@ func (v *swapReplay) drop(k, id int) {
 	x, o := &v.variables[id], &v.plan.Ops[k]
 	switch {
 	case !x.here || x.gone:
-		v.broken(RuleNotStored, k, v.size(id), "%s discards a variable that is not on the GPU%s", o, v.over(x))
+		v.broken(RuleNotStored, k, v.size(id), "%s discards a variable that is not on the GPU%s", o, v.unusedReason(x))
 		return
 	case x.users > 0:
 		v.broken(RuleDiscardUsed, k, v.size(id), "%s discards a variable that a running function uses", o)
@@ -445,21 +445,21 @@ func (v *swapReplay) drop(k, id int) {
 		v.broken(RuleHostStale, k, v.size(id), "%s discards a value of which the host holds no copy", o)
 		x.host = true
 	}
-	v.leave(k, id)
+	v.evict(k, id)
 }
 
-// leave takes a variable off the GPU.
-func (v *swapReplay) leave(k, id int) {
+// evict takes a variable off the GPU.
+func (v *swapReplay) evict(k, id int) {
 	x := &v.variables[id]
 	x.gone = false
 	if x.here {
 		x.here = false
-		v.give(id, activations, k)
+		v.free(id, activations, k)
 	}
 }
 
-// take and give change the memory in use by a variable.
-func (v *swapReplay) take(id, part, k int) {
+// allocate and give change the memory in use by a variable.
+func (v *swapReplay) allocate(id, part, k int) {
 	if v.size(id) == 0 {
 		return
 	}
@@ -469,7 +469,7 @@ func (v *swapReplay) take(id, part, k int) {
 	}
 }
 
-func (v *swapReplay) give(id, part, k int) {
+func (v *swapReplay) free(id, part, k int) {
 	if v.size(id) == 0 {
 		return
 	}

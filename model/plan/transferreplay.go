@@ -10,9 +10,9 @@ import (
 // What the replays of plans have in common whose transfers run beside the
 // computations, of activations as of swapping.
 
-// beside prepares r for such a plan: transfers do not make it longer, nor the
+// allowTransfers prepares r for such a plan: transfers do not make it longer, nor the
 // tolerance larger. What moves needs a link to move on.
-func (r *replay) beside(computes, moves func(o *Op) bool) error {
+func (r *replay) allowTransfers(computes, moves func(o *Op) bool) error {
 	r.report.Makespan = 0
 	for k := range r.plan.Ops {
 		if o := &r.plan.Ops[k]; computes(o) && Finite(o.End) {

@@ -11,7 +11,7 @@ import (
 // empty list.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	type plain Plan
-	written := *p.In(platform.Byte)
+	written := *p.Converted(platform.Byte)
 	if written.Ops == nil {
 		written.Ops = []Op{}
 	}
@@ -20,25 +20,25 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 
 // In turns a report on a plan in the unit of its instance into one in another,
 // that of the plan as it was given.
-func (r *Report) In(from, to platform.Unit) *Report {
+func (r *Report) Converted(from, to platform.Unit) *Report {
 	if from == to {
 		return r
 	}
-	r.PeakMemory = from.In(to, r.PeakMemory)
+	r.PeakMemory = from.Convert(to, r.PeakMemory)
 	if r.Flush != nil {
 		for g := range r.Flush.Memory {
-			r.Flush.Memory[g] = from.In(to, r.Flush.Memory[g])
+			r.Flush.Memory[g] = from.Convert(to, r.Flush.Memory[g])
 		}
 	}
 	if r.Placement != nil {
 		for k := range r.Placement.Heights {
-			r.Placement.Heights[k] = from.In(to, r.Placement.Heights[k])
+			r.Placement.Heights[k] = from.Convert(to, r.Placement.Heights[k])
 		}
 	}
 	if r.Pattern != nil {
 		for _, peaks := range [][]float64{r.Pattern.StageMemory, r.Pattern.TaskMemory} {
 			for i := range peaks {
-				peaks[i] = from.In(to, peaks[i])
+				peaks[i] = from.Convert(to, peaks[i])
 			}
 		}
 	}
@@ -46,5 +46,5 @@ func (r *Report) In(from, to platform.Unit) *Report {
 }
 
 // Size writes so many units of p in bytes, all digits: a limit and what goes
-// over it may be near.
+// unusedReason it may be near.
 func (p *Plan) Size(x float64) string { return strconv.FormatFloat(p.Unit.Bytes(x), 'f', -1, 64) }

@@ -94,7 +94,7 @@ func (u Unit) FromBytes(bytes float64) float64 {
 
 // In converts x from units of u to units of v; other units than the byte get integers,
 // rounded down.
-func (u Unit) In(v Unit, x float64) float64 {
+func (u Unit) Convert(v Unit, x float64) float64 {
 	switch {
 	case u == v:
 		return x

@@ -46,7 +46,7 @@ func drawFlush(r *rand.Rand) *Trial {
 			*x *= factor
 		}
 	}
-	p.Memory = beside(r, p.Memory)
+	p.Memory = nearBreakpoint(r, p.Memory)
 	return &Trial{In: in, Platform: p, Pace: t}
 }
 

@@ -80,7 +80,7 @@ func drawGraphPattern(r *rand.Rand) *Trial {
 		}
 		most = max(most, x.Memory)
 	}
-	p.Memory = max(1, beside(r, p.Memory))
+	p.Memory = max(1, nearBreakpoint(r, p.Memory))
 	p.Bandwidth = []float64{0.5, 1, 4}[r.IntN(3)] * most / g.TotalTime()
 	return &Trial{In: g, Platform: p, Pace: 1}
 }
@@ -137,7 +137,7 @@ func drawPattern(r *rand.Rand) *Trial {
 		sum += l.Weight + l.Activation
 	}
 	p := platform.Platform{Bandwidth: k, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3), Model: model}
-	p.Memory = beside(r, math.Round(sum*(0.5+2*r.Float64())/k)*k)
+	p.Memory = nearBreakpoint(r, math.Round(sum*(0.5+2*r.Float64())/k)*k)
 	x := pace(r)
 	p.Bandwidth /= x
 	return &Trial{In: exhaustive.Pace(c, x), Platform: p, Pace: x}

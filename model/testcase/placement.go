@@ -65,7 +65,7 @@ func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
 	}
 	memory := total
 	if r.IntN(3) == 0 {
-		memory = beside(r, total/2)
+		memory = nearBreakpoint(r, total/2)
 	}
 	return &Trial{In: l, Platform: platform.Platform{Memory: max(1, math.Floor(memory))}, Pace: 1}
 }

@@ -55,7 +55,7 @@ func randomRemat(r *rand.Rand, layers int) (*Trial, error) {
 		return nil, err
 	}
 	stored := c.Input.Activation + c.Layers[layers-1].Gradient
-	most := 0.0 // beside what is stored
+	most := 0.0 // nearBreakpoint what is stored
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		stored += l.Saved
@@ -68,7 +68,7 @@ func randomRemat(r *rand.Rand, layers int) (*Trial, error) {
 func drawRemat(r *rand.Rand) *Trial {
 	c, memory := exhaustive.MixSizes(r, exhaustive.RandomChain(r, 1+r.IntN(5)))
 	if least, err := exhaustive.RematLeastMemory(c, drawn); err == nil && r.IntN(2) == 0 {
-		memory = beside(r, least)
+		memory = nearBreakpoint(r, least)
 	}
 	x := pace(r)
 	return &Trial{In: exhaustive.Pace(c, x), Platform: platform.Platform{Memory: memory}, Pace: x}
@@ -125,7 +125,7 @@ func drawGraph(r *rand.Rand) *Trial {
 	if least, err := exhaustive.GraphLeastMemory(g, drawn); err == nil {
 		memory = max(memory, least)
 	}
-	return &Trial{In: g, Platform: platform.Platform{Memory: beside(r, memory)}, Pace: 1}
+	return &Trial{In: g, Platform: platform.Platform{Memory: nearBreakpoint(r, memory)}, Pace: 1}
 }
 
 // smallerGraph drops forward nodes together with their backward nodes, if they

@@ -22,5 +22,5 @@ func Training() *Subject {
 func drawTraining(r *rand.Rand) *Trial {
 	g := exhaustive.RandomTraining(r, 1+r.IntN(3))
 	least, _ := exhaustive.TrainingLeastMemory(g, drawn) // 0 where it is not known
-	return &Trial{In: g, Platform: platform.Platform{Memory: beside(r, least+float64(r.IntN(4)))}, Pace: 1}
+	return &Trial{In: g, Platform: platform.Platform{Memory: nearBreakpoint(r, least+float64(r.IntN(4)))}, Pace: 1}
 }

@@ -66,8 +66,8 @@ const drawn = 300_000
 
 func pace(r *rand.Rand) float64 { return exhaustive.Paces[r.IntN(len(exhaustive.Paces))] }
 
-// beside returns a memory at, below or a few units above a breakpoint.
-func beside(r *rand.Rand, memory float64) float64 {
+// nearBreakpoint returns a memory at, below or a few units above a breakpoint.
+func nearBreakpoint(r *rand.Rand, memory float64) float64 {
 	return max(0, memory+[...]float64{0, 0, -1, 1, 2, 7}[r.IntN(6)])
 }
 

@@ -38,7 +38,7 @@ func RandomWeights(r *rand.Rand, layers int) *Trial {
 		})
 	}
 	c.Layers[r.IntN(layers)].BackwardTime++
-	low, high := weightoffload.Of(c).Range()
+	low, high := weightoffload.FromChain(c).Range()
 	p := platform.Platform{Memory: max(1, low+float64(r.IntN(int(high-low)+1))), Bandwidth: 1}
 	return &Trial{In: c, Platform: p, Pace: 1}
 }
@@ -109,7 +109,7 @@ func smallerWeights(x *Trial) []*Trial {
 	s.number(func(y *Trial) *float64 { return &y.Chain().Input.Activation })
 	s.number(func(y *Trial) *float64 { return &y.Platform.Memory })
 	return slices.DeleteFunc(s.all, func(y *Trial) bool {
-		low, _ := weightoffload.Of(y.Chain()).Range()
+		low, _ := weightoffload.FromChain(y.Chain()).Range()
 		return y.Chain().Len() == 0 || y.Chain().TotalTime() == 0 || y.Platform.Memory < max(1, low)
 	})
 }

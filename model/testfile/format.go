@@ -283,12 +283,12 @@ func (f *Format[T]) Fuzz(fuzz *testing.F) {
 	for i := range f.Bad {
 		fuzz.Add([]byte(f.spoil(&f.Bad[i])))
 	}
-	fuzz.Fuzz(func(t *testing.T, data []byte) { f.holds(t, string(data), validate) })
+	fuzz.Fuzz(func(t *testing.T, data []byte) { f.check(t, string(data), validate) })
 }
 
-// holds checks a document: it is refused in one line, or it is of the schema and
+// check checks a document: it is refused in one line, or it is of the schema and
 // survives.
-func (f *Format[T]) holds(t testing.TB, document string, validate func(string) error) {
+func (f *Format[T]) check(t testing.TB, document string, validate func(string) error) {
 	t.Helper()
 	x, err := f.Parse(document)
 	if err != nil {

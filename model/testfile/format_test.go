@@ -134,8 +134,8 @@ func TestFormat(t *testing.T) {
 		{"Digests", func(t testing.TB, f *Format[*list]) {
 			f.Digests(t, "a,b", map[string]string{"own fields": ownAB}, [][2]string{{`"a"`, `"c"`}})
 		}},
-		{"good holds", func(t testing.TB, f *Format[*list]) { f.holds(t, ownAB, noEmptyWords) }},
-		{"bad holds", func(t testing.TB, f *Format[*list]) { f.holds(t, f.spoil(&f.Bad[0]), noEmptyWords) }},
+		{"good holds", func(t testing.TB, f *Format[*list]) { f.check(t, ownAB, noEmptyWords) }},
+		{"bad holds", func(t testing.TB, f *Format[*list]) { f.check(t, f.spoil(&f.Bad[0]), noEmptyWords) }},
 	}
 	for fault, want := range map[string][]string{
 		"":                         nil,

@@ -28,23 +28,23 @@ type replaying struct {
 
 // replays is the table of them.
 var replays = []replaying{
-	on(plan.Remat, chain.Kind, plan.VerifyRemat, plan.SummarizeRemat, plan.ProfileRemat),
-	on(plan.Remat, graph.Kind, plan.VerifyGraph, plan.SummarizeGraph, plan.ProfileGraph),
-	on(plan.Remat, training.Kind, plan.VerifyTraining, plan.SummarizeTraining, plan.ProfileTraining),
-	on(plan.Join, join.Kind, plan.VerifyJoin, plan.SummarizeJoin, plan.ProfileJoin),
-	on(plan.ActivationOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
-	on(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
-	on(plan.RematOffload, training.Kind, plan.VerifyTraining, plan.SummarizeStep, plan.ProfileTraining),
-	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
-	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	on(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	on(plan.Flush, stages.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
-	on(plan.Placement, lifetimes.Kind, placement.Verify, placement.Summarize, nil),
-	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
+	replayOn(plan.Remat, chain.Kind, plan.VerifyRemat, plan.SummarizeRemat, plan.ProfileRemat),
+	replayOn(plan.Remat, graph.Kind, plan.VerifyGraph, plan.SummarizeGraph, plan.ProfileGraph),
+	replayOn(plan.Remat, training.Kind, plan.VerifyTraining, plan.SummarizeTraining, plan.ProfileTraining),
+	replayOn(plan.Join, join.Kind, plan.VerifyJoin, plan.SummarizeJoin, plan.ProfileJoin),
+	replayOn(plan.ActivationOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
+	replayOn(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
+	replayOn(plan.RematOffload, training.Kind, plan.VerifyTraining, plan.SummarizeStep, plan.ProfileTraining),
+	replayOn(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
+	replayOn(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
+	replayOn(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
+	replayOn(plan.Flush, stages.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
+	replayOn(plan.Placement, lifetimes.Kind, placement.Verify, placement.Summarize, nil),
+	replayOn(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
 }
 
 // on returns the replay on instances of type T.
-func on[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *plan.Plan) (*plan.Report, error),
+func replayOn[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *plan.Plan) (*plan.Report, error),
 	summarize func(T, *plan.Plan) (S, error), profile func(T, *plan.Plan) ([]plan.MemoryStep, error),
 ) replaying {
 	r := replaying{
@@ -65,7 +65,7 @@ func on[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *p
 }
 
 // of returns how plans like p are replayed on in.
-func of(in plan.Instance, p *plan.Plan) (*replaying, error) {
+func replayFor(in plan.Instance, p *plan.Plan) (*replaying, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: no plan", plan.ErrUnreadable)
 	}
@@ -82,8 +82,8 @@ func of(in plan.Instance, p *plan.Plan) (*replaying, error) {
 
 // On replays p on an instance by the rules of p.Problem. The error says why
 // there was nothing to replay; broken rules are in the report.
-func On(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
-	r, err := of(in, p)
+func Replay(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
+	r, err := replayFor(in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func On(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
 // that. The model is that of [plan.VerifyOffload] or [plan.VerifySwap]. O(operations · log
 // operations + size of the instance).
 func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
-	r, err := of(in, p)
+	r, err := replayFor(in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
 // problems of one device. All have fields for JSON and lines of text. The error
 // is that of [On].
 func Summarize(in plan.Instance, p *plan.Plan) (fmt.Stringer, error) {
-	r, err := of(in, p)
+	r, err := replayFor(in, p)
 	if err != nil {
 		return nil, err
 	}

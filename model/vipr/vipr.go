@@ -324,7 +324,7 @@ func (c *checker) solutions() error {
 			}
 		}
 		for i, l := range c.lines {
-			if !l.holds(product(l.a, x)) {
+			if !l.satisfiedBy(product(l.a, x)) {
 				return fmt.Errorf("solution %.40s breaks constraint %d", name, i)
 			}
 		}
@@ -345,18 +345,18 @@ func product(a, x map[int]*big.Rat) *big.Rat {
 	return sum
 }
 
-// holds reports whether a value satisfies the constraint.
-func (l *constraint) holds(value *big.Rat) bool {
+// satisfiedBy reports whether a value satisfies the constraint.
+func (l *constraint) satisfiedBy(value *big.Rat) bool {
 	order := value.Cmp(l.side)
 	return order == 0 || order > 0 && l.sense == 'G' || order < 0 && l.sense == 'L'
 }
 
 // absurd reports whether the constraint has no variables and does not hold.
-func (l *constraint) absurd() bool { return len(l.a) == 0 && !l.holds(new(big.Rat)) }
+func (l *constraint) absurd() bool { return len(l.a) == 0 && !l.satisfiedBy(new(big.Rat)) }
 
 // dominates reports whether what satisfies l satisfies k.
 func (l *constraint) dominates(k *constraint) bool {
-	if l.absurd() || len(k.a) == 0 && k.holds(new(big.Rat)) {
+	if l.absurd() || len(k.a) == 0 && k.satisfiedBy(new(big.Rat)) {
 		return true
 	}
 	if !maps.EqualFunc(l.a, k.a, func(v, w *big.Rat) bool { return v.Cmp(w) == 0 }) {

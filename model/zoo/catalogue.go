@@ -25,7 +25,7 @@ func (g *generator) label(v values, form string) string {
 	var b strings.Builder
 	b.WriteString(g.Name)
 	for _, x := range [][2]string{{"layers", "l"}, {"length", "l"}, {"hidden", "h"}, {"seq", "s"}, {"image", "i"}, {"width", "w"}, {"depth", "d"}, {"batch", "b"}} {
-		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] && p.of(form) }) {
+		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] && p.appliesTo(form) }) {
 			b.WriteString("-" + x[1] + v.text(x[0]))
 		}
 	}
@@ -189,7 +189,7 @@ func joined(name, description string, of func(length int) branches) generator {
 		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph, FormTraining, FormFunctions),
 	}
 	for _, p := range costParameters() {
-		if p.of(FormGraph) {
+		if p.appliesTo(FormGraph) {
 			parameters = append(parameters, only(p, FormGraph, FormTraining, FormFunctions))
 		}
 	}
@@ -244,7 +244,7 @@ func (g *generator) generateGraph(v values) (*graph.Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		of := graph.Of(c)
+		of := graph.FromChain(c)
 		of.Samples, of.Source = c.Samples, c.Source
 		return of, nil
 	}

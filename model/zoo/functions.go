@@ -53,7 +53,7 @@ func (g *generator) generateFunctions(v values) (*functions.Sequence, error) {
 		if err != nil {
 			return nil, err
 		}
-		return functions.Of(c), nil
+		return functions.FromChain(c), nil
 	}
 	n, h, err := g.net(v)
 	if err != nil {

@@ -25,7 +25,7 @@ func (v values) text(name string) string {
 }
 
 // of reports whether p is a parameter of that form.
-func (p *Param) of(form string) bool { return p.Forms == nil || slices.Contains(p.Forms, form) }
+func (p *Param) appliesTo(form string) bool { return p.Forms == nil || slices.Contains(p.Forms, form) }
 
 // resolve checks p against the entry and fills in defaults. A default may be a
 // number, a word, or "name/number", a fraction of an earlier parameter.
@@ -34,7 +34,7 @@ func (e *Entry) resolve(p Params, form string) (values, error) {
 	var known []string
 	for i := range e.Parameters {
 		spec := &e.Parameters[i]
-		if spec.of(form) {
+		if spec.appliesTo(form) {
 			known = append(known, spec.Name)
 		} else if _, ok := p[spec.Name]; ok {
 			return v, fmt.Errorf("%s is a parameter for as=%s, not for as=%s", spec.Name, strings.Join(spec.Forms, " or as="), form)
@@ -50,7 +50,7 @@ func (e *Entry) resolve(p Params, form string) (values, error) {
 	}
 	for i := range e.Parameters {
 		spec := &e.Parameters[i]
-		if !spec.of(form) {
+		if !spec.appliesTo(form) {
 			continue
 		}
 		text, ok := p[spec.Name]

@@ -231,7 +231,7 @@ func (g *generator) generateTraining(v values) (*training.Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		return training.Of(of), nil
+		return training.FromGraph(of), nil
 	}
 	n, h, err := g.net(v)
 	if err != nil {

@@ -255,8 +255,8 @@ func (j *job) answer(claims []claim, text string, x []float64, bound float64) (*
 	return nil, fmt.Errorf("its verdict is not known: %.200q", strings.TrimSpace(text))
 }
 
-// after returns the number after the last occurrence of a phrase in text, NaN: none.
-func after(text, phrase string) float64 {
+// numberAfter returns the number after the last occurrence of a phrase in text, NaN: none.
+func numberAfter(text, phrase string) float64 {
 	at := strings.LastIndex(text, phrase)
 	if at < 0 {
 		return math.NaN()

@@ -125,7 +125,7 @@ func readCBC(j *job) (*solvers.Answer, error) {
 		}
 		objective, x = numbers[0], numbers[1+2*rows:]
 	}
-	bound := after(j.log, "Lower bound:")
+	bound := numberAfter(j.log, "Lower bound:")
 	if strings.HasPrefix(head, "Optimal") && math.IsNaN(bound) {
 		bound = objective
 	}
@@ -189,7 +189,7 @@ func readGLPK(j *job) (*solvers.Answer, error) {
 				return nil, fmt.Errorf("its solution file has the column %.40q", f[1])
 			}
 			at := 2
-			if strings.HasPrefix(status, "bas") { // after the status of the column
+			if strings.HasPrefix(status, "bas") { // numberAfter the status of the column
 				at = 3
 			}
 			if at < len(f) {
@@ -201,7 +201,7 @@ func readGLPK(j *job) (*solvers.Answer, error) {
 		}
 	}
 	verdict := j.log + "\nstatus: " + status + "."
-	bound := after(j.log, " >= ")
+	bound := numberAfter(j.log, " >= ")
 	if strings.Contains(verdict, "status: mip o") || strings.Contains(verdict, "status: bas f f") {
 		bound = objective
 	}
@@ -262,10 +262,10 @@ func readHiGHS(j *job) (*solvers.Answer, error) {
 			}
 		}
 	}
-	bound := after(j.log, "\n  Dual bound")
+	bound := numberAfter(j.log, "\n  Dual bound")
 	status, _, _ := strings.Cut(text, "\n\n")
 	if math.IsNaN(bound) && strings.HasSuffix(status, "\nOptimal") {
-		bound = after(primal, "Objective")
+		bound = numberAfter(primal, "Objective")
 	}
 	return j.answer([]claim{
 		{"\nOptimal", solvers.Optimal, solvers.NotStopped},
@@ -324,7 +324,7 @@ func readSCIP(j *job) (*solvers.Answer, error) {
 		{"node limit", solvers.NoSolution, solvers.Nodes},
 		{"memory limit", solvers.NoSolution, solvers.Memory},
 		{"unknown", solvers.Numerical, solvers.NotStopped},
-	}, head, x, after(j.log, "Dual Bound"))
+	}, head, x, numberAfter(j.log, "Dual Bound"))
 }
 
 // ---- Gurobi
@@ -359,9 +359,9 @@ func readGurobi(j *job) (*solvers.Answer, error) {
 			}
 		}
 	}
-	bound := after(j.log, "best bound")
+	bound := numberAfter(j.log, "best bound")
 	if math.IsNaN(bound) && strings.Contains(j.log, "Optimal objective") { // of a linear program
-		bound = after(j.log, "Optimal objective")
+		bound = numberAfter(j.log, "Optimal objective")
 	}
 	return j.answer([]claim{
 		{"Infeasible or unbounded model", solvers.InfeasibleOrUnbounded, solvers.NotStopped},
@@ -399,7 +399,7 @@ func cplexArguments(j *job) ([]string, error) {
 
 func readCPLEX(j *job) (*solvers.Answer, error) {
 	var x []float64
-	verdict, bound := j.log, after(j.log, "Current MIP best bound")
+	verdict, bound := j.log, numberAfter(j.log, "Current MIP best bound")
 	if text, err := j.solution(); err == nil {
 		x = make([]float64, len(j.p.Model.Cost))
 		for _, v := range cplexVariable.FindAllStringSubmatch(text, -1) {
@@ -411,7 +411,7 @@ func readCPLEX(j *job) (*solvers.Answer, error) {
 			verdict = s[1]
 		}
 		if math.IsNaN(bound) && strings.Contains(verdict, "optimal") {
-			bound = after(text, "objectiveValue")
+			bound = numberAfter(text, "objectiveValue")
 		}
 	}
 	return j.answer([]claim{

@@ -262,7 +262,7 @@ func (s *search) look() {
 	}
 	if now := time.Now(); now.After(s.nextSay) {
 		s.nextSay = now.Add(sayEvery)
-		s.say(nil)
+		s.reportProgress(nil)
 	}
 }
 
@@ -336,13 +336,13 @@ func (s *search) accept() bool {
 		return false
 	}
 	s.best, s.bestObj = append(s.best[:0], s.x...), obj
-	s.say(append([]float64(nil), s.x...))
+	s.reportProgress(append([]float64(nil), s.x...))
 	logf(s.p.Log, "enumerate: incumbent %g after %d nodes\n", s.sense*obj, s.nodes)
 	return true
 }
 
-// say reports progress; x is nil or a new incumbent.
-func (s *search) say(x []float64) {
+// reportProgress reports progress; x is nil or a new incumbent.
+func (s *search) reportProgress(x []float64) {
 	s.p.OnProgress(solvers.Progress{
 		Objective: s.sense * s.bestObj, Bound: math.NaN(), Nodes: s.nodes, Iterations: s.pivots, X: x,
 	})

@@ -57,7 +57,7 @@ func (l *linear) solve(stop func() bool) (v verdict, x, dual []float64) {
 	}
 	scale := 1.0
 	for i := range t.rows {
-		scale = math.Max(scale, math.Abs(t.at(i, t.cols)))
+		scale = math.Max(scale, math.Abs(t.entry(i, t.cols)))
 	}
 	if -t.reduced[t.cols] > tolerance*scale {
 		return infeasible, nil, nil
@@ -166,7 +166,7 @@ func (t *tableau) addColumn(j int, sign float64) {
 }
 
 func (t *tableau) row(i int) []float64   { return t.t[i*(t.cols+1) : (i+1)*(t.cols+1)] }
-func (t *tableau) at(i, j int) float64   { return t.t[i*(t.cols+1)+j] }
+func (t *tableau) entry(i, j int) float64   { return t.t[i*(t.cols+1)+j] }
 func (t *tableau) artificial(j int) bool { return j >= t.structural }
 
 // price computes the reduced costs of cost for the current basis.
@@ -199,11 +199,11 @@ func (t *tableau) minimise(limit int, stop func() bool) verdict {
 		}
 		leave, best := -1, math.Inf(1)
 		for i := range t.rows {
-			a := t.at(i, enter)
+			a := t.entry(i, enter)
 			if a <= tolerance {
 				continue
 			}
-			ratio := t.at(i, t.cols) / a
+			ratio := t.entry(i, t.cols) / a
 			if ratio < best || ratio == best && t.basis[i] < t.basis[leave] {
 				leave, best = i, ratio
 			}
@@ -247,7 +247,7 @@ func (t *tableau) expelArtificials() {
 			continue
 		}
 		for j := range t.structural {
-			if math.Abs(t.at(i, j)) > tolerance {
+			if math.Abs(t.entry(i, j)) > tolerance {
 				t.pivot(i, j)
 				break
 			}
@@ -259,7 +259,7 @@ func (t *tableau) primal() []float64 {
 	x := append([]float64(nil), t.shift...)
 	for i, b := range t.basis {
 		if b < len(t.column) {
-			x[t.column[b]] += t.sign[b] * t.at(i, t.cols)
+			x[t.column[b]] += t.sign[b] * t.entry(i, t.cols)
 		}
 	}
 	return x

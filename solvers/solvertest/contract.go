@@ -53,7 +53,7 @@ func (h *harness) solveCtx(ctx context.Context, m *milp.Model, o solvers.Options
 	can := h.backend.Can()
 	w := &listener{m: m, relax: o.Relax, user: o.OnProgress}
 	if o.OnProgress != nil || can&solvers.CanProgress != 0 && !h.quiet {
-		o.OnProgress = w.hear
+		o.OnProgress = w.receive
 	}
 	before := fingerprint(m)
 	end := endOf(ctx, o.Time)
@@ -314,7 +314,7 @@ type listener struct {
 	events   int
 }
 
-func (l *listener) hear(p solvers.Progress) {
+func (l *listener) receive(p solvers.Progress) {
 	switch {
 	case l.returned.Load():
 		l.fail(errors.New("progress after the end"))

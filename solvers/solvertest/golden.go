@@ -337,7 +337,7 @@ func (s *jobShop) model(large float64) *milp.Model {
 	for i := range jobs {
 		for j := range i {
 			for on := range s.machines {
-				a, b := s.on(i, on), s.on(j, on)
+				a, b := s.operation(i, on), s.operation(j, on)
 				first := m.Var("first", milp.Binary, 0, 1)
 				x, y := start.At(i, a), start.At(j, b)
 				m.row(float64(s.duration[i][a])-large, inf, term(1, y), term(-1, x), term(-large, first))
@@ -350,7 +350,7 @@ func (s *jobShop) model(large float64) *milp.Model {
 }
 
 // on returns the operation of job j on a machine.
-func (s *jobShop) on(j, machine int) int {
+func (s *jobShop) operation(j, machine int) int {
 	for k, m := range s.machine[j] {
 		if m == machine {
 			return k

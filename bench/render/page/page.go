@@ -100,7 +100,7 @@ func show(p Plan) (shown, error) {
 	if p.Tensors == nil {
 		return x, nil
 	}
-	if report, err := verify.On(p.Instance, p.Plan); err != nil || !report.Valid() {
+	if report, err := verify.Replay(p.Instance, p.Plan); err != nil || !report.Valid() {
 		return x, err // an invalid plan is shown, but what it holds has no meaning
 	}
 	traces, err := allocator.Traces(p.Tensors, p.Instance, p.Plan, 1)

@@ -23,7 +23,7 @@ import (
 func Curve(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) *Figure {
 	f := &Figure{Title: c.Problem + ", " + c.Instance.Name + pipelineOf(c, problem)}
 	size := f.upwards(c, problem, quantity)
-	value := func(p *curve.CurvePoint, at float64) float64 { return c.Of(quantity, p, at) / size }
+	value := func(p *curve.CurvePoint, at float64) float64 { return c.Value(quantity, p, at) / size }
 	across := f.across(c, problem, quantity)
 	for k := range c.Series {
 		s := &c.Series[k]
@@ -39,11 +39,11 @@ func Curve(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) *Fig
 		line := Series{Name: s.Method, Style: -1}
 		switch {
 		case quantity == curve.Makespan || quantity == curve.Throughput:
-			line.hold(c, s, quantity, across, size)
+			line.addSteps(c, s, quantity, across, size)
 		case s.Steps && quantity == curve.Ratio: // the bound has steps, too: at the limits both are known
 			line.Points = true
 			for _, b := range c.Bounds {
-				line.add(across(b.At), value(s.At(b.At), b.At))
+				line.add(across(b.At), value(s.Best(b.At), b.At))
 			}
 		default:
 			line.Points = true
@@ -60,10 +60,10 @@ func Curve(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) *Fig
 // add appends a point.
 func (s *Series) add(x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
 
-// hold makes the line the best plan of a method up to each value, and marks the
+// addSteps makes the line the best plan of a method up to each value, and marks the
 // values for which the method was run. Over the memory, a plan holds from its peak
 // on, which is below the limit it was made for.
-func (s *Series) hold(c *curve.Curve, of *curve.Series, quantity curve.Quantity, across func(float64) float64, size float64) {
+func (s *Series) addSteps(c *curve.Curve, of *curve.Series, quantity curve.Quantity, across func(float64) float64, size float64) {
 	s.Steps = true
 	var found []*curve.CurvePoint
 	for i := range of.Points {
@@ -72,20 +72,20 @@ func (s *Series) hold(c *curve.Curve, of *curve.Series, quantity curve.Quantity,
 			continue
 		}
 		found = append(found, p)
-		if y := c.Of(quantity, p, p.At) / size; !of.Steps && finite(y) {
+		if y := c.Value(quantity, p, p.At) / size; !of.Steps && finite(y) {
 			s.MarkX, s.MarkY = append(s.MarkX, across(p.At)), append(s.MarkY, y)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *curve.CurvePoint) int { return cmp.Compare(c.From(a), c.From(b)) })
+	slices.SortStableFunc(found, func(a, b *curve.CurvePoint) int { return cmp.Compare(c.Threshold(a), c.Threshold(b)) })
 	for k, best := 0, 0; k < len(found); k++ {
 		if *found[k].Makespan < *found[best].Makespan {
 			best = k
 		}
-		x := across(c.From(found[k]))
+		x := across(c.Threshold(found[k]))
 		if last := len(s.X) - 1; last >= 0 && s.X[last] == x {
 			s.X, s.Y = s.X[:last], s.Y[:last]
 		}
-		s.add(x, c.Of(quantity, found[best], c.From(found[k]))/size)
+		s.add(x, c.Value(quantity, found[best], c.Threshold(found[k]))/size)
 	}
 }
 
@@ -132,7 +132,7 @@ func (f *Figure) exclude(c *curve.Curve, problem *solve.Problem, quantity curve.
 		return
 	}
 	add := func(x, seconds float64) {
-		y := c.Of(quantity, &curve.CurvePoint{Makespan: &seconds}, 0) / size
+		y := c.Value(quantity, &curve.CurvePoint{Makespan: &seconds}, 0) / size
 		if quantity == curve.Ratio {
 			y = 1
 		}

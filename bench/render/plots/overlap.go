@@ -39,7 +39,7 @@ func (f *Figure) overlaps() []overlap {
 				continue
 			}
 			all[i].under++
-			if same == of && all[k].same == "" && f.Series[k].within(&f.Series[i]) {
+			if same == of && all[k].same == "" && f.Series[k].coveredBy(&f.Series[i]) {
 				all[k].same = f.Series[i].Name
 			}
 		}
@@ -53,7 +53,7 @@ func agree(a, b *Series) (same, of int) {
 	places := append(a.finite(), b.finite()...)
 	slices.Sort(places)
 	for _, x := range slices.Compact(places) {
-		y, z := a.at(x), b.at(x)
+		y, z := a.value(x), b.value(x)
 		if math.IsNaN(y) || math.IsNaN(z) {
 			continue
 		}
@@ -65,10 +65,10 @@ func agree(a, b *Series) (same, of int) {
 	return same, of
 }
 
-// within says whether s has more than one value, and none where other has none.
-func (s *Series) within(other *Series) bool {
+// coveredBy says whether s has more than one value, and none where other has none.
+func (s *Series) coveredBy(other *Series) bool {
 	places := s.finite()
-	return len(places) > 1 && !slices.ContainsFunc(places, func(x float64) bool { return math.IsNaN(other.at(x)) })
+	return len(places) > 1 && !slices.ContainsFunc(places, func(x float64) bool { return math.IsNaN(other.value(x)) })
 }
 
 // finite returns where the series has values.
@@ -82,7 +82,7 @@ func (s *Series) finite() (x []float64) {
 }
 
 // at returns the value at x, NaN for none: of lines at their points only.
-func (s *Series) at(x float64) float64 {
+func (s *Series) value(x float64) float64 {
 	i, here := slices.BinarySearch(s.X, x)
 	for here && i+1 < len(s.X) && s.X[i+1] == x {
 		i++

@@ -237,8 +237,8 @@ func (f *Figure) limits(p *plot.Plot) error {
 	if x.low > x.high {
 		return fmt.Errorf("figure %q: %w", f.Title, ErrEmpty)
 	}
-	p.X.Min, p.X.Max = x.with(f.LogX)
-	p.Y.Min, p.Y.Max = y.with(f.LogY)
+	p.X.Min, p.X.Max = x.padded(f.LogX)
+	p.Y.Min, p.Y.Max = y.padded(f.LogY)
 	if f.FromZero && !f.LogY {
 		p.Y.Min = 0
 	}
@@ -253,9 +253,9 @@ type span struct{ low, high float64 }
 
 func (s *span) add(v float64) { s.low, s.high = min(s.low, v), max(s.high, v) }
 
-// with returns the span with a margin. A logarithmic axis of a hundredfold and
+// padded returns the span with a margin. A logarithmic axis of a hundredfold and
 // more gets whole decades, since only those are labelled.
-func (s span) with(log bool) (low, high float64) {
+func (s span) padded(log bool) (low, high float64) {
 	if log && s.high < hundredfold*s.low {
 		margin := max(math.Pow(s.high/s.low, 0.04), 1.01)
 		return s.low / margin, s.high * margin

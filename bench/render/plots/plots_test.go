@@ -79,7 +79,7 @@ func TestNothingToDrawIsAnError(t *testing.T) {
 }
 
 func TestLogAxesSpanDecades(t *testing.T) {
-	if low, high := (span{3, 700}).with(true); low != 1 || high != 1000 {
+	if low, high := (span{3, 700}).padded(true); low != 1 || high != 1000 {
 		t.Errorf("%v to %v, 1 to 1000 expected", low, high)
 	}
 	labels := ""
@@ -92,7 +92,7 @@ func TestLogAxesSpanDecades(t *testing.T) {
 }
 
 func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
-	low, high := (span{0.75, 96}).with(true)
+	low, high := (span{0.75, 96}).padded(true)
 	if low < 0.5 || low > 0.75 || high < 96 || high > 130 {
 		t.Errorf("%v to %v for 0.75 to 96", low, high)
 	}
@@ -224,7 +224,7 @@ func TestCurvesAreNotBetterThanTheOptimum(t *testing.T) {
 		for _, q := range []curve.Quantity{curve.Makespan, curve.Throughput} {
 			line := Curve(c, &solve.Problem{Slots: true}, q).Series[0]
 			for x := range optimum {
-				y := line.at(float64(x + 1))
+				y := line.value(float64(x + 1))
 				if q == curve.Throughput {
 					y = 1 / y
 				}

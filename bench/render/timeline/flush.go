@@ -78,7 +78,7 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		y := top + float64(i)*(laneHeight+laneGap)
 		d.band(y, lane{name: name})
 		for _, x := range lanes[name] {
-			d.flushBox(y, x, len(s.GPUs), again(x, list))
+			d.flushBox(y, x, len(s.GPUs), recomputedPart(x, list))
 		}
 	}
 	memory.draw()
@@ -121,8 +121,8 @@ func flushNames(p *plan.Plan, gpus int) (names []string) {
 	return names
 }
 
-// again returns the part of a backward in which forward is computed again.
-func again(o *plan.Op, list []stages.Stage) float64 {
+// recomputedPart returns the part of a backward in which forward is computed again.
+func recomputedPart(o *plan.Op, list []stages.Stage) float64 {
 	if o.Op != plan.OpB || o.Stage < 1 || o.Stage > len(list) {
 		return 0
 	}

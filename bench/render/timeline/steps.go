@@ -290,7 +290,7 @@ func (d *stepsDrawing) curve() {
 func stepsOf(in plan.Instance, p *plan.Plan) *steps {
 	switch in := in.(type) {
 	case *graph.Graph:
-		return graphSteps(training.Of(in), p)
+		return graphSteps(training.FromGraph(in), p)
 	case *training.Graph:
 		return graphSteps(in, p)
 	case *join.Join:

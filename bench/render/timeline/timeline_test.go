@@ -66,7 +66,7 @@ func TestExampleIsValid(t *testing.T) {
 
 func checkValid(t *testing.T, in plan.Instance, p *plan.Plan) {
 	t.Helper()
-	r, err := verify.On(in, p)
+	r, err := verify.Replay(in, p)
 	if err != nil || !r.Valid() || r.ClaimErrors != nil {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -271,7 +271,7 @@ func checkTrace(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.P
 	for key, s := range tracks {
 		disjoint(key, s)
 	}
-	r, err := verify.On(c, p)
+	r, err := verify.Replay(c, p)
 	if err == nil && r.Valid() { // stays of broken plans may overlap
 		for id, s := range stays {
 			disjoint(id, s)

@@ -50,7 +50,7 @@ func spoilt(t *testing.T, p *solve.Problem, in *solve.Instance, f formulation.Fo
 			}
 			program.Plan, program.Start, program.Hint = nil, nil, nil
 			r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program}))
-			out.Take(r)
+			out.AddResult(r)
 			return out, err
 		},
 	}

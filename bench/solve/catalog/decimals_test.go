@@ -76,7 +76,7 @@ func TestTenthsOfBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r, err := verify.On(tenth.Instance, q); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || q.Platform.Memory != at.Memory {
+				if r, err := verify.Replay(tenth.Instance, q); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || q.Platform.Memory != at.Memory {
 					t.Errorf("%s with %v: the plan's file: %+v %v", p.Name, memory, r, err)
 				}
 			}
@@ -193,7 +193,7 @@ func checkDecimals(t *testing.T, p *solve.Problem, x *testcase.Trial, r *rand.Ra
 		if err != nil {
 			t.Fatal(err)
 		}
-		if report, err := verify.On(in.Instance, q); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+		if report, err := verify.Replay(in.Instance, q); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 			t.Errorf("%s: its plan as read is refused: %v %+v\n%s", m.Name, err, report, text)
 		}
 	}

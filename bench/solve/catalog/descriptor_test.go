@@ -60,7 +60,7 @@ func TestEveryProblemIsDescribed(t *testing.T) {
 			}
 			drawn[s.Kind] = true
 			in := s.Draw(rand.New(rand.NewPCG(1, 1))).In
-			if _, err := verify.On(in, &plan.Plan{Problem: p.Name}); errors.Is(err, plan.ErrProblem) {
+			if _, err := verify.Replay(in, &plan.Plan{Problem: p.Name}); errors.Is(err, plan.ErrProblem) {
 				t.Errorf("%s takes a %s, of which no plan can be replayed", p.Name, s.Kind)
 			}
 		}

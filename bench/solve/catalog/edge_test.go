@@ -206,7 +206,7 @@ func (e *edge) solve(memory float64) (took float64) {
 		if len(p.Ops) < fileOps {
 			q = e.written(q)
 		}
-		report, err := verify.On(e.in.Instance, q)
+		report, err := verify.Replay(e.in.Instance, q)
 		if err != nil || report.Valid() != (less == 0) || report.PeakMemory != *r.PeakMemory {
 			e.Errorf("the plan for %.0f bytes, in its own %.0f less %v: %v, %+v", memory, *r.PeakMemory, less, err, report)
 		}

@@ -175,7 +175,7 @@ func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
 		y := *x
 		y.Layers = shifted(x.Layers, func(to, next *chain.Layer) {
 			to.Activation, to.Saved, to.Weight, to.Gradient = next.Activation, next.Saved, next.Weight, next.Gradient
-			to.Settle()
+			to.ClampOverhead()
 		})
 		return &y
 	case *graph.Graph:

@@ -49,7 +49,7 @@ func OutlineOf(in *solve.Instance) *Outline {
 			continue
 		}
 		if low, high := p.Range(in); high > 0 { // else there is no plan of an instance of this size
-			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, holds(p, in, low)})
+			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, minMemoryReason(p, in, low)})
 		}
 	}
 	if g := Step(in); g != nil {
@@ -58,9 +58,9 @@ func OutlineOf(in *solve.Instance) *Outline {
 	return o
 }
 
-// holds is what takes the least memory. Where nothing fits in less, the views of problems
+// minMemoryReason is what takes the least memory. Where nothing fits in less, the views of problems
 // say so before a method begins.
-func holds(p *solve.Problem, in *solve.Instance, least float64) string {
+func minMemoryReason(p *solve.Problem, in *solve.Instance, least float64) string {
 	switch {
 	case p.Holds != nil:
 		return p.Holds(in)
@@ -77,7 +77,7 @@ func holds(p *solve.Problem, in *solve.Instance, least float64) string {
 		if m.Solver {
 			continue
 		}
-		_, err := m.Run(ended, in, s.Of(m))
+		_, err := m.Run(ended, in, s.WithDefaults(m))
 		if nothing, ok := errors.AsType[*plan.Infeasible](err); ok {
 			return nothing.Why
 		}
@@ -91,7 +91,7 @@ func Step(in *solve.Instance) *training.Graph {
 	case *training.Graph:
 		return x
 	case *graph.Graph:
-		return training.Of(x)
+		return training.FromGraph(x)
 	}
 	return nil
 }

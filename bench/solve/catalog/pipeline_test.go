@@ -208,7 +208,7 @@ func TestPipeDreamMeetsItsPeriodOnGraphs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := ideals.Of(in.Graph())
+		v, err := ideals.New(in.Graph())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -283,7 +283,7 @@ func (c *Curve) better(exact *Series) (list []knownPlan) {
 			if &c.Series[i] == exact || q.Makespan == nil {
 				continue
 			}
-			if at := c.From(q); *q.Makespan < c.held(exact, at)*(1-plan.Tolerance) {
+			if at := c.Threshold(q); *q.Makespan < c.held(exact, at)*(1-plan.Tolerance) {
 				list = append(list, knownPlan{at, *q.Makespan})
 			}
 		}
@@ -296,16 +296,16 @@ func (c *Curve) better(exact *Series) (list []knownPlan) {
 func (c *Curve) held(s *Series, at float64) float64 {
 	best := math.Inf(1)
 	for k := range s.Points {
-		if q := &s.Points[k]; q.Makespan != nil && c.From(q) <= at {
+		if q := &s.Points[k]; q.Makespan != nil && c.Threshold(q) <= at {
 			best = min(best, *q.Makespan)
 		}
 	}
 	return best
 }
 
-// From returns the value from which on a plan is one: of memory, the plan's peak,
+// Threshold returns the value from which on a plan is one: of memory, the plan's peak,
 // which is below the limit that it was made for.
-func (c *Curve) From(p *CurvePoint) float64 {
+func (c *Curve) Threshold(p *CurvePoint) float64 {
 	if c.Over == OverMemory && p.PeakMemory != nil {
 		return min(p.At, max(c.Low, *p.PeakMemory))
 	}
@@ -342,7 +342,7 @@ func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, 
 		defer cancel()
 	}
 	most := c.Bounds[len(c.Bounds)-1].At
-	t, err := m.Curve(ctx, in, s.Of(m), most)
+	t, err := m.Curve(ctx, in, s.WithDefaults(m), most)
 	if err != nil {
 		return fail(err)
 	}
@@ -352,7 +352,7 @@ func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, 
 		if err != nil {
 			return fail(fmt.Errorf("%s: no plan at its own breakpoint of %.0f: %w", m.Name, b.Memory, err))
 		}
-		report, err := verify.On(in.Instance, made)
+		report, err := verify.Replay(in.Instance, made)
 		if err == nil && !report.Valid() {
 			err = &solve.InvalidPlanError{Method: m.Name, Report: report}
 		}
@@ -424,7 +424,7 @@ func (c *Curve) BoundAt(at float64) *BoundPoint {
 
 // At returns what the method reaches at a value of what the curve is over, nil
 // if it has no plan there: at its own points or, of a step function, anywhere.
-func (s *Series) At(at float64) (best *CurvePoint) {
+func (s *Series) Best(at float64) (best *CurvePoint) {
 	for k := range s.Points {
 		p := &s.Points[k]
 		here := p.At == at
@@ -440,7 +440,7 @@ func (s *Series) At(at float64) (best *CurvePoint) {
 
 // Makespan returns the makespan of [Series.At], NaN if there is no plan.
 func (s *Series) Makespan(at float64) float64 {
-	if p := s.At(at); p != nil {
+	if p := s.Best(at); p != nil {
 		return *p.Makespan
 	}
 	return math.NaN()
@@ -461,7 +461,7 @@ func Quantities() []Quantity { return []Quantity{Makespan, Throughput, Ratio, Sh
 
 // Of returns the quantity of a plan of the curve at a value, which a step
 // function reaches before it; NaN if there is none.
-func (c *Curve) Of(q Quantity, p *CurvePoint, at float64) float64 {
+func (c *Curve) Value(q Quantity, p *CurvePoint, at float64) float64 {
 	if p == nil || p.Makespan == nil {
 		return math.NaN()
 	}

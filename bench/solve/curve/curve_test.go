@@ -161,7 +161,7 @@ func TestCurveBelowTheLeast(t *testing.T) {
 		if !c.Bounds[0].Infeasible || c.Bounds[1].Infeasible {
 			t.Errorf("%s, %s: %+v", x.problem, x.method, c.Bounds)
 		}
-		if at := c.Series[0].At(none.Memory - 1); at != nil {
+		if at := c.Series[0].Best(none.Memory - 1); at != nil {
 			t.Errorf("%s, %s: a plan of %v below the least memory %v", x.problem, x.method, at.Memory, none.Memory)
 		}
 		b, err := json.Marshal(c)
@@ -289,7 +289,7 @@ func TestNoCurveIsBelowTheOptimum(t *testing.T) {
 	for _, x := range c.Series[0].Points {
 		best := math.Inf(1)
 		for i := range c.Series[1].Points {
-			if y := &c.Series[1].Points[i]; y.Makespan != nil && c.From(y) <= x.At {
+			if y := &c.Series[1].Points[i]; y.Makespan != nil && c.Threshold(y) <= x.At {
 				best = min(best, *y.Makespan)
 			}
 		}
@@ -366,14 +366,14 @@ func TestQuantities(t *testing.T) {
 	point := curve.CurvePoint{At: 2, Makespan: &makespan, Moved: &share}
 	drawn := &curve.Curve{Samples: 8, Bounds: []curve.BoundPoint{{At: 2, Value: 3.2}, {At: 3, Value: 2}}}
 	for q, want := range map[curve.Quantity]float64{curve.Makespan: 4, curve.Throughput: 2, curve.Ratio: 1.25, curve.Share: 3. / 8} {
-		if x := drawn.Of(q, &point, 2); x != want {
+		if x := drawn.Value(q, &point, 2); x != want {
 			t.Errorf("%s %g, %g expected", q, x, want)
 		}
-		if x := drawn.Of(q, nil, 2); !math.IsNaN(x) {
+		if x := drawn.Value(q, nil, 2); !math.IsNaN(x) {
 			t.Errorf("%s %g of no plan", q, x)
 		}
 	}
-	if x := drawn.Of(curve.Ratio, &point, 3); x != 2 {
+	if x := drawn.Value(curve.Ratio, &point, 3); x != 2 {
 		t.Errorf("ratio %g at the larger limit, 2 expected", x)
 	}
 }

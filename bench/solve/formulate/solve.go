@@ -147,7 +147,7 @@ func decode(in *solve.Instance, p *formulation.Program, x []float64) (objective 
 	if err != nil {
 		return nil, err.Error()
 	}
-	report, err := verify.On(in.Instance, made)
+	report, err := verify.Replay(in.Instance, made)
 	switch {
 	case err != nil:
 		return nil, err.Error()

@@ -91,7 +91,7 @@ type plannedStep struct {
 
 // At returns the fastest step of a batch with that method and allocator. Plans
 // for less memory are no faster, so the first share that fits is taken.
-func (b *Batcher) At(ctx context.Context, m *solve.Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
+func (b *Batcher) Fastest(ctx context.Context, m *solve.Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
 	in, err := b.instance(batch)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (b *Batcher) Largest(ctx context.Context, m *solve.Method, a AllocatorChoic
 	}
 	best := &BatchPoint{Method: m.Name, Allocator: a.Name()}
 	fits := func(batch int) (bool, error) {
-		x, err := b.At(ctx, m, a, batch)
+		x, err := b.Fastest(ctx, m, a, batch)
 		switch {
 		case err != nil:
 			return false, err

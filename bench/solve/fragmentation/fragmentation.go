@@ -89,7 +89,7 @@ func Fragment(ctx context.Context, problem *solve.Problem, in *solve.Instance, p
 			return nil, err
 		}
 	}
-	report, err := verify.On(in.Instance, p)
+	report, err := verify.Replay(in.Instance, p)
 	if err != nil {
 		return nil, solve.InputError(err)
 	}

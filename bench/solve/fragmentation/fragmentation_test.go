@@ -119,7 +119,7 @@ func TestLargestBatch(t *testing.T) {
 	if x.Reserved > 1<<30 || float64(x.Reserved) < x.PeakMemory || x.PeakMemory > x.Budget || x.Throughput <= 0 {
 		t.Errorf("%+v", x)
 	}
-	more, err := b.At(context.Background(), m, virtual, x.Batch+1)
+	more, err := b.Fastest(context.Background(), m, virtual, x.Batch+1)
 	if err != nil || more.Fits || more.Why == "" {
 		t.Errorf("one sample more: %+v %v", more, err)
 	}
@@ -230,7 +230,7 @@ func TestFragmentationSchemas(t *testing.T) {
 		t.Helper()
 		var points []*fragmentation.BatchPoint
 		for _, n := range sizes {
-			x, err := b.At(t.Context(), m, choices[0], n)
+			x, err := b.Fastest(t.Context(), m, choices[0], n)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -69,7 +69,7 @@ func offloadLabels(j *joint, share float64) error {
 	if err != nil {
 		return inputError(err)
 	}
-	tell(&j.s, start, "labels", r.Plan, r.Value, int64(r.States))
-	j.take("optimum", &solve.Outcome{Plan: r.Plan, Bounds: []solve.Bound{r.Bound}}, nil)
+	reportProgress(&j.s, start, "labels", r.Plan, r.Value, int64(r.States))
+	j.addOutcome("optimum", &solve.Outcome{Plan: r.Plan, Bounds: []solve.Bound{r.Bound}}, nil)
 	return nil
 }

@@ -61,28 +61,28 @@ func (c *combination) run(ctx context.Context, in *solve.Instance, s solve.Setti
 	start := time.Now()
 	for _, m := range c.quick {
 		before := j.Best()
-		if before != nil && j.over() {
+		if before != nil && j.finished() {
 			break // else the first may have a plan all the same
 		}
-		out, err := m.Run(j.ctx, in, j.s.Of(m))
+		out, err := m.Run(j.ctx, in, j.s.WithDefaults(m))
 		if out != nil {
 			out.Note, out.Bounds = "", nil // those of Problem.Bound, if any
 		}
-		if j.take(m.Name, out, err); j.infeasible() != nil {
+		if j.addOutcome(m.Name, out, err); j.infeasible() != nil {
 			return nil, j.infeasible()
 		}
 		if best := j.Best(); best != before {
-			tell(&j.s, start, m.Name, best, math.Inf(-1), 0)
+			reportProgress(&j.s, start, m.Name, best, math.Inf(-1), 0)
 		}
 	}
-	if j.Best() == nil || !j.over() || s.Document {
-		c.beside(j) // after the limit, too: the search begins with what is there at once
+	if j.Best() == nil || !j.finished() || s.Document {
+		c.runConcurrently(j) // after the limit, too: the search begins with what is there at once
 	}
 	return j.outcome(ctx, c.name)
 }
 
-// beside runs search and proof beside each other.
-func (c *combination) beside(j *joint) {
+// runConcurrently runs search and proof beside each other.
+func (c *combination) runConcurrently(j *joint) {
 	_, limited := j.ctx.Deadline()
 	first, proved, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -93,7 +93,7 @@ func (c *combination) beside(j *joint) {
 		if !limited {
 			<-proved
 		}
-		for round := 1; more && !j.over() && (limited || round < c.rounds); round++ {
+		for round := 1; more && !j.finished() && (limited || round < c.rounds); round++ {
 			more = c.search(j, round)
 			j.end()
 		}
@@ -160,15 +160,15 @@ func (j *joint) wait(first <-chan struct{}) {
 	}
 }
 
-// take takes over what a part found, or why it found nothing.
-func (j *joint) take(part string, out *solve.Outcome, err error) {
+// addOutcome takes over what a part found, or why it found nothing.
+func (j *joint) addOutcome(part string, out *solve.Outcome, err error) {
 	if err != nil {
 		j.fail(part, err)
 	}
 	if out == nil {
 		return
 	}
-	j.Offer(out.Plan)
+	j.UpdateIncumbent(out.Plan)
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	j.out.Bounds = append(j.out.Bounds, out.Bounds...)
@@ -198,11 +198,11 @@ func (j *joint) fail(part string, err error) {
 	j.errs = append(j.errs, err)
 }
 
-// Offer keeps p if it replays and is the best plan; nil is none.
-func (j *joint) Offer(p *plan.Plan) {
+// UpdateIncumbent keeps p if it replays and is the best plan; nil is none.
+func (j *joint) UpdateIncumbent(p *plan.Plan) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	j.out.Offer(j.in, p)
+	j.out.UpdateIncumbent(j.in, p)
 }
 
 // Best returns the best plan, nil if there is none.
@@ -256,8 +256,8 @@ func (j *joint) met() bool {
 	return best != nil && best.Claims.Makespan-j.claimed() <= max(j.s.Gap, 2*solve.Tolerance)*best.Claims.Makespan
 }
 
-// over reports whether there is nothing more to do but for a document.
-func (j *joint) over() bool { return j.ctx.Err() != nil || j.met() }
+// finished reports whether there is nothing more to do but for a document.
+func (j *joint) finished() bool { return j.ctx.Err() != nil || j.met() }
 
 // unproved reports whether a proof has something to do.
 func (j *joint) unproved() bool {
@@ -344,8 +344,8 @@ func (j *joint) solved(r *formulation.Result, err error) error {
 		return userError(err)
 	}
 	out := &solve.Outcome{}
-	out.Take(r)
-	j.take("", out, nil)
+	out.AddResult(r)
+	j.addOutcome("", out, nil)
 	return userError(err)
 }
 
@@ -354,9 +354,9 @@ func searched(part string, work func(j *joint, round int) (*plan.Plan, error)) f
 	return func(j *joint, round int) bool {
 		start := time.Now()
 		p, err := work(j, round)
-		j.take(part, &solve.Outcome{Plan: p}, err)
+		j.addOutcome(part, &solve.Outcome{Plan: p}, err)
 		if p != nil {
-			tell(&j.s, start, part, p, math.Inf(-1), 0)
+			reportProgress(&j.s, start, part, p, math.Inf(-1), 0)
 		}
 		return err == nil
 	}

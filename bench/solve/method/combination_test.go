@@ -118,14 +118,14 @@ func (x *trial) combination(ended map[string]time.Duration) *combination {
 				return nil
 			}
 			out, err := x.proof.found(&j.s)
-			j.take("proof", out, err)
+			j.addOutcome("proof", out, err)
 			done("proof")
 			return nil
 		},
 		search: func(j *joint, round int) bool {
 			if x.search[round].work(j.ctx) {
 				out, err := x.search[round].found(&j.s)
-				j.take("search", out, err)
+				j.addOutcome("search", out, err)
 				done(fmt.Sprint("search ", round))
 			}
 			return round+1 < len(x.search)
@@ -201,7 +201,7 @@ func TestProofsEndWhenTheSearchHasMet(t *testing.T) {
 				search: func(j *joint, _ int) bool {
 					if found.work(j.ctx) {
 						out, err := found.found(&j.s)
-						j.take("search", out, err)
+						j.addOutcome("search", out, err)
 					}
 					return false
 				},

@@ -141,7 +141,7 @@ type boundKey struct {
 
 // closedForms returns the best of the bounds of a problem in closed form, alone that of
 // the computations where there is no other. Every run on the instance asks for it, and it may
-// take a tenth of a second.
+// addOutcome a tenth of a second.
 func closedForms(problem string, alone func(*solve.Instance, solve.Setting) solve.Bound, bounds func(*solve.Instance, solve.Setting) ([]solve.Bound, error)) func(*solve.Instance, solve.Setting) solve.Bound {
 	return func(in *solve.Instance, s solve.Setting) solve.Bound {
 		return solve.Searched(in, boundKey{problem, s.Platform, s.MemoryModel}, func() solve.Bound {
@@ -175,10 +175,10 @@ func ofChain(bounds func(*chain.Chain, platform.Platform) ([]solve.Bound, error)
 // atLeast is the time of computing everything once, rounded down by what the sum of so many
 // operations as no instance has may have been rounded up. The bounds of a problem that know
 // how many there are come closer.
-func atLeast(in *solve.Instance) float64 { return plan.Below(in.Compute(), 1<<21) }
+func atLeast(in *solve.Instance) float64 { return plan.RoundDown(in.Compute(), 1<<21) }
 
-// tell reports progress if anybody listens.
-func tell(s *solve.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
+// reportProgress reports progress if anybody listens.
+func reportProgress(s *solve.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
 	if s.OnProgress == nil {
 		return
 	}

@@ -199,7 +199,7 @@ func flushPlan(v *flush.Instance, name string, o flush.Order) (*plan.Plan, error
 	if o == nil || !v.Complete(o) {
 		return nil, fmt.Errorf("%s on placement %s: %w in this memory", name, v.Platform.Placement, plan.ErrNoPlan)
 	}
-	if !v.Holds(o) {
+	if !v.KeepsMemory(o) {
 		return nil, fmt.Errorf("%s: %w: its order takes more than %.f bytes on some GPU", name, plan.ErrNoPlan, v.Partition.Unit.Bytes(v.Platform.Memory))
 	}
 	s, err := v.Schedule(o)
@@ -232,10 +232,10 @@ func flushMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
-	out.Offer(in, first)
+	out.UpdateIncumbent(in, first)
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpflush.Phases(v.Partition, s.Platform))
 	if r != nil {
-		out.Take(r)
+		out.AddResult(r)
 	}
 	switch {
 	case err != nil && out.Plan == nil:

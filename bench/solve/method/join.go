@@ -41,7 +41,7 @@ func Join() *solve.Problem {
 			return nil
 		},
 		Bound: func(in *solve.Instance, _ solve.Setting) solve.Bound {
-			return proof.BySearch(plan.Below(in.Compute(), joinRoundings), proof.SumOfComputations)
+			return proof.BySearch(plan.RoundDown(in.Compute(), joinRoundings), proof.SumOfComputations)
 		},
 		OwnMemory: func(in *solve.Instance) string {
 			if j := plan.As[*join.Join](in.Instance); j != nil && j.Slots > 0 {
@@ -56,7 +56,7 @@ func Join() *solve.Problem {
 			solve.Count{Word: "copies", Ops: []string{plan.OpS}},
 			solve.Count{Word: "discards", Ops: []string{plan.OpD}},
 		),
-		Times:    solve.Again,
+		Times:    solve.RecomputeTime,
 		Timeline: timeline.Steps(), Tensors: allocator.OfJoin,
 		Subjects: []*testcase.Subject{testcase.Join()},
 	}
@@ -79,7 +79,7 @@ func JoinMethods() []*solve.Method {
 			if err != nil {
 				return nil, inputError(err)
 			}
-			return &solve.Outcome{Plan: p, Bounds: []solve.Bound{proof.BySearch(plan.Below(p.Claims.Makespan, joinRoundings), theorem3)}}, nil
+			return &solve.Outcome{Plan: p, Bounds: []solve.Bound{proof.BySearch(plan.RoundDown(p.Claims.Makespan, joinRoundings), theorem3)}}, nil
 		},
 		Curve: func(ctx context.Context, in *solve.Instance, s solve.Setting, most float64) (solve.Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, plan.As[*join.Join](in.Instance))

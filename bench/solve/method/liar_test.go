@@ -59,8 +59,8 @@ func TestLiarsCostThemselvesOnly(t *testing.T) {
 			"the search": func(c *combination) {
 				search := c.search
 				c.search = func(j *joint, round int) bool {
-					j.Offer(&liar)
-					j.take("liar", &solve.Outcome{Plan: &liar}, nil)
+					j.UpdateIncumbent(&liar)
+					j.addOutcome("liar", &solve.Outcome{Plan: &liar}, nil)
 					return search(j, round)
 				}
 				c.quick = nil

@@ -240,14 +240,14 @@ func exactPipeline(name, summary string) *solve.Method {
 func searchedPipeline(ctx context.Context, in *solve.Instance, s *solve.Setting, better func(*plan.Plan)) (*solve.Outcome, error) {
 	start := time.Now()
 	closed := pipelineBound()(in, *s).Value
-	tell(s, start, "heuristics", nil, closed, 0)
+	reportProgress(s, start, "heuristics", nil, closed, 0)
 	best, err := pipeline.SearchOnePeriodic(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done(), Better: better})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}
-	tell(s, start, "heuristics", best, closed, 0)
+	reportProgress(s, start, "heuristics", best, closed, 0)
 	out := &solve.Outcome{}
-	out.Offer(in, best)
+	out.UpdateIncumbent(in, best)
 	return out, nil
 }
 
@@ -277,14 +277,14 @@ func branchAndBound(out *solve.Outcome, ctx context.Context, in *solve.Instance,
 	if err != nil {
 		return inputError(err)
 	}
-	out.Offer(in, r.Plan)
+	out.UpdateIncumbent(in, r.Plan)
 	by := branches(r)
 	anyK := proof.BySearch(r.AnyK.Period, by)
 	anyK.Why = r.AnyK.Why
 	one := solve.Bound{Value: r.OnePeriodic.Period, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}, Why: r.OnePeriodic.Why}
 	out.Bounds = append(out.Bounds, one, anyK)
 	out.Stopped = !closedWithin(out, s)
-	tell(s, start, "branch and bound", out.Plan, r.OnePeriodic.Period, r.Allocations)
+	reportProgress(s, start, "branch and bound", out.Plan, r.OnePeriodic.Period, r.Allocations)
 	return nil
 }
 

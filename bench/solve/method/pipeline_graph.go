@@ -27,7 +27,7 @@ type forward struct {
 func forwardOf(in *solve.Instance) forward {
 	type key struct{}
 	return solve.Memo(in, key{}, func() (f forward) {
-		if f.view, f.err = ideals.Of(in.Graph()); f.err == nil {
+		if f.view, f.err = ideals.New(in.Graph()); f.err == nil {
 			f.view.Stopped = func() bool { return in.Stop.Given() }
 			f.lattice, _ = f.view.Lattice(pipelinegraph.MostIdeals) // without, the order of the file remains
 		}

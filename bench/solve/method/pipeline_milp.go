@@ -30,12 +30,12 @@ func madPipeMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*sol
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}
-	out.Offer(in, first)
+	out.UpdateIncumbent(in, first)
 	program, err := ilppipeline.StageILP(in.Chain(), s.Platform, allocation, s.MemoryModel)
 	if err == nil {
 		var r *formulation.Result
 		r, err = s.Task(in, "stage ILP", out.Plan).Run(ctx, formulation.Phases(&formulation.Phase{Program: program}))
-		out.Take(r)
+		out.AddResult(r)
 		if out.Plan == nil && r.Solver != nil && r.Solver.Status == solvers.Infeasible {
 			return nil, fmt.Errorf("%w: MadPipe's allocation has no pattern", plan.ErrNoPlan)
 		}
@@ -68,9 +68,9 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 	return &combination{
 		name: "pipeline-milp", bound: pipelineBound(), always: true,
 		search: func(j *joint, _ int) bool {
-			out, err := searchedPipeline(j.ctx, j.in, &j.s, j.Offer)
+			out, err := searchedPipeline(j.ctx, j.in, &j.s, j.UpdateIncumbent)
 			if err == nil {
-				j.Offer(out.Plan)
+				j.UpdateIncumbent(out.Plan)
 				every, stop := context.WithCancel(ctx) // what holds for every k goes on when no 1-periodic pattern is better
 				context.AfterFunc(j.ctx, func() {
 					if everyMet(j) {
@@ -81,12 +81,12 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 				stop()
 				*one = out.Plan
 			}
-			j.take("branch and bound", out, err)
+			j.addOutcome("branch and bound", out, err)
 			return false
 		},
 		prove: func(j *joint) error {
 			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
-			j.take("k-periodic", &solve.Outcome{Plan: several}, err)
+			j.addOutcome("k-periodic", &solve.Outcome{Plan: several}, err)
 			if err := annealPipeline(ctx, j); err != nil || !j.unproved() {
 				return err
 			}
@@ -124,7 +124,7 @@ func annealPipeline(ctx context.Context, j *joint) error {
 	if err != nil {
 		return inputError(err)
 	}
-	j.Offer(p)
+	j.UpdateIncumbent(p)
 	return nil
 }
 
@@ -174,9 +174,9 @@ func pipelineILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*sol
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}
-	out.Offer(in, first)
+	out.UpdateIncumbent(in, first)
 	r, err := s.Task(in, "ILP", out.Plan).Search(ctx, pipelinePrograms(in.Chain(), s, true))
-	out.Take(r)
+	out.AddResult(r)
 	if out.Plan != nil {
 		out.Plan.Method = "pipeline-ilp"
 	}

@@ -283,7 +283,7 @@ func placementMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*s
 // solved costs what it would have proved: that is an error only where there is no plan.
 func takeProof(out *solve.Outcome, r *formulation.Result, err error) error {
 	if r != nil {
-		out.Take(r)
+		out.AddResult(r)
 	}
 	var infeasible *plan.Infeasible
 	switch {

@@ -49,7 +49,7 @@ func Remat() *solve.Problem {
 			return WithoutMemory(slices.Concat(RematMethods(), GraphMethods(), CheckmateMethods()))
 		},
 		Does:     recomputes,
-		Times:    solve.Again,
+		Times:    solve.RecomputeTime,
 		Timeline: timeline.Steps(), Tensors: allocator.OfRemat,
 		Subjects: []*testcase.Subject{testcase.Remat(), testcase.Graphs(), testcase.Stages(), testcase.Training()},
 		Tiny:     map[string]string{chain.Kind: tinyChain, graph.Kind: tinyGraph},
@@ -255,7 +255,7 @@ func quickOnChain(ctx context.Context, in *solve.Instance, s *solve.Setting, off
 			return err
 		case err == nil:
 			offer(p)
-			tell(s, start, "heuristics", p, math.Inf(-1), 0)
+			reportProgress(s, start, "heuristics", p, math.Inf(-1), 0)
 		}
 	}
 	return nil
@@ -264,7 +264,7 @@ func quickOnChain(ctx context.Context, in *solve.Instance, s *solve.Setting, off
 // rematOptimum searches for the true optimum.
 func rematOptimum(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 	first := &solve.Outcome{}
-	if err := quickOnChain(ctx, in, &s, func(p *plan.Plan) { first.Offer(in, p) }, remat.Persistent, remat.Floating); err != nil {
+	if err := quickOnChain(ctx, in, &s, func(p *plan.Plan) { first.UpdateIncumbent(in, p) }, remat.Persistent, remat.Floating); err != nil {
 		return nil, err
 	}
 	out, err := optimumFrom(ctx, in, &s, first.Plan)
@@ -295,16 +295,16 @@ func chainMILP(methods []*solve.Method) *combination {
 				return false
 			}
 			if j.in.Chain().Len() < longChain {
-				j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Persistent))
+				j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.UpdateIncumbent, remat.Persistent))
 			}
-			j.fail("floating", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Floating))
+			j.fail("floating", quickOnChain(j.ctx, j.in, &j.s, j.UpdateIncumbent, remat.Floating))
 			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
-			j.take("optimum", out, err)
+			j.addOutcome("optimum", out, err)
 			return false
 		},
 		prove: func(j *joint) error {
 			out, err := searchAsGraph(searchRounds).Run(j.ctx, j.in, j.s) // of chains too long for a MILP, too
-			j.take("search", out, err)
+			j.addOutcome("search", out, err)
 			next, err := ilpremat.Phases(j.ctx, j.in.Chain(), j.s.Platform)
 			if err != nil {
 				return userError(err)

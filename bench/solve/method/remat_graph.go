@@ -27,7 +27,7 @@ func isGraph(in *solve.Instance) bool { return in.Kind() == graph.Kind || in.Kin
 func graphOf(in *solve.Instance) *solve.Instance {
 	type key struct{}
 	g := solve.Memo(in, key{}, func() *solve.Instance {
-		return &solve.Instance{Instance: graph.Of(in.Chain()), Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+		return &solve.Instance{Instance: graph.FromChain(in.Chain()), Name: in.Name, SHA256: in.SHA256, Source: in.Source}
 	})
 	g.Stop = in.Stop
 	return g
@@ -45,7 +45,7 @@ type madeView struct {
 // graphView returns the view of an instance that is a graph, made once.
 func graphView(in *solve.Instance) (*problemrematgraph.View, error) {
 	made := solve.Memo(in, viewOf{}, func() (made madeView) {
-		if made.View, made.err = problemrematgraph.Of(in.Instance); made.err == nil {
+		if made.View, made.err = problemrematgraph.New(in.Instance); made.err == nil {
 			made.Stopped = func() bool { return in.Stop.Given() }
 		}
 		return made
@@ -209,7 +209,7 @@ func choice(ctx context.Context, in *solve.Instance, s solve.Setting, out *solve
 	if err != nil {
 		return nil, err
 	}
-	out.Take(r)
+	out.AddResult(r)
 	if r.X == nil {
 		return nil, fmt.Errorf("%w: the solver has no choice for a budget: %v", plan.ErrNoPlan, r.Ended)
 	}

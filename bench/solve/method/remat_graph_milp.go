@@ -106,7 +106,7 @@ func checkmateRounding(strong bool) worker {
 
 // takeAs takes over what came of a task for a method.
 func takeAs(out *solve.Outcome, r *formulation.Result, name string) *solve.Outcome {
-	out.Take(r)
+	out.AddResult(r)
 	if out.Plan != nil {
 		out.Plan.Method = name
 	}
@@ -197,7 +197,7 @@ func checkmatePlain(ctx context.Context, in *solve.Instance, s solve.Setting) (*
 		return nil, err
 	}
 	out := &solve.Outcome{}
-	out.Offer(in, best)
+	out.UpdateIncumbent(in, best)
 	r, err := ilprematgraph.RunPrinted(ctx, s.Task(in, "milp", out.Plan), v, s.Platform)
 	if err != nil {
 		return withoutMILP(out, err)

@@ -111,7 +111,7 @@ func TestLongChainsAreSearched(t *testing.T) {
 	if err != nil || out == nil {
 		t.Fatalf("%v, %v", out, err)
 	}
-	report, err := verify.On(c, out.Plan)
+	report, err := verify.Replay(c, out.Plan)
 	if err != nil || !report.Valid() {
 		t.Fatalf("%v, %v", report, err)
 	}

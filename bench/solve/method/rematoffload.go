@@ -214,7 +214,7 @@ func combinedOptimum(methods []*solve.Method) *combination {
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
 				out, err := j.unlinked()
-				j.take("search", out, err)
+				j.addOutcome("search", out, err)
 				return false
 			}
 			if err := atMost(j.in, "search", ilpweights.MostLayers, joinLayers); err != nil {
@@ -224,7 +224,7 @@ func combinedOptimum(methods []*solve.Method) *combination {
 			s := j.s
 			s.Slots = pofoSlots << round
 			p, err := combinedSearch(j.ctx, j.in, s)
-			j.take("search", &solve.Outcome{Plan: p}, inputError(err))
+			j.addOutcome("search", &solve.Outcome{Plan: p}, inputError(err))
 			return err == nil && round < mostFiner
 		},
 		prove: func(j *joint) error {
@@ -265,8 +265,8 @@ func (j *joint) combinedOptimum(share float64) error {
 	if r == nil {
 		return inputError(err)
 	}
-	tell(&j.s, start, "states", r.Plan, r.Value, int64(r.States))
-	j.take("optimum", &solve.Outcome{Plan: r.Plan, Bounds: []solve.Bound{r.Bound}}, err)
+	reportProgress(&j.s, start, "states", r.Plan, r.Value, int64(r.States))
+	j.addOutcome("optimum", &solve.Outcome{Plan: r.Plan, Bounds: []solve.Bound{r.Bound}}, err)
 	return nil
 }
 

@@ -39,7 +39,7 @@ func combinedRange(in *solve.Instance) (low, high float64) {
 // combinedHolds says what takes the low end of that.
 func combinedHolds(in *solve.Instance) string {
 	if !isStep(in) {
-		return combinedview.Holds(in.Chain())
+		return combinedview.MinMemoryReason(in.Chain())
 	}
 	v, err := graphView(in)
 	if err != nil {

@@ -32,7 +32,7 @@ func WeightOffload() *solve.Problem {
 		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s", Models: true,
-		Range:    func(in *solve.Instance) (low, high float64) { return problemweightoffload.Of(in.Chain()).Range() },
+		Range:    func(in *solve.Instance) (low, high float64) { return problemweightoffload.FromChain(in.Chain()).Range() },
 		Fit:      fit,
 		Bound:    weightBound(),
 		Methods:  WeightMethods,
@@ -72,7 +72,7 @@ func counted(p platform.Platform) solve.Line {
 // fit checks that a step takes time and that times, sizes and the platform are
 // numbers one can calculate with. O(L).
 func fit(in *solve.Instance, p platform.Platform) error {
-	y := problemweightoffload.Of(in.Chain())
+	y := problemweightoffload.FromChain(in.Chain())
 	_, high := y.Range()
 	transfers := 0.0
 	for _, w := range y.W {
@@ -97,7 +97,7 @@ func fit(in *solve.Instance, p platform.Platform) error {
 
 func weightBound() func(*solve.Instance, solve.Setting) solve.Bound {
 	return closedForms(weightoffload.Problem, func(in *solve.Instance, _ solve.Setting) solve.Bound {
-		return proof.BySearch(problemweightoffload.Of(in.Chain()).Compute(), proof.SumOfComputations) // rounded down
+		return proof.BySearch(problemweightoffload.FromChain(in.Chain()).Compute(), proof.SumOfComputations) // rounded down
 	}, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		y, err := problemweightoffload.New(in.Chain(), s.Platform)
 		if err != nil {

@@ -74,7 +74,7 @@ func weightsRound(j *joint, round int, milp <-chan []bool) bool {
 	o := searchOptions(j.in, &j.s, 0)
 	tell := o.OnBetter
 	o.OnBetter = func(p *plan.Plan) {
-		j.Offer(p)
+		j.UpdateIncumbent(p)
 		tell(p)
 	}
 	if round > 0 {
@@ -88,7 +88,7 @@ func weightsRound(j *joint, round int, milp <-chan []bool) bool {
 		}
 	}
 	p, err := weightoffload.Search(j.ctx, j.in.Chain(), j.s.Platform, o)
-	j.take("search", &solve.Outcome{Plan: p}, err)
+	j.addOutcome("search", &solve.Outcome{Plan: p}, err)
 	return err == nil || errors.Is(err, plan.ErrNoPlan)
 }
 
@@ -145,7 +145,7 @@ func weightsSearch(ctx context.Context, in *solve.Instance, s solve.Setting) (*s
 func searchOptions(in *solve.Instance, s *solve.Setting, moves int) weightoffload.Options {
 	start := time.Now()
 	o := weightoffload.Options{Seed: uint64(s.Seed), Moves: moves, Floor: weightBound()(in, *s).Value}
-	o.OnBetter = func(p *plan.Plan) { tell(s, start, "search", p, math.Inf(-1), 0) }
+	o.OnBetter = func(p *plan.Plan) { reportProgress(s, start, "search", p, math.Inf(-1), 0) }
 	return o
 }
 
@@ -159,7 +159,7 @@ func weightsBound(build formulation.Builder[*chain.Chain], relax bool) worker {
 		}
 		r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Relax: relax}))
 		out := &solve.Outcome{}
-		out.Take(r)
+		out.AddResult(r)
 		return out, userError(err)
 	}
 }
@@ -187,7 +187,7 @@ func tooFarApart(err error) bool {
 func Build(f formulation.Formulation, in *solve.Instance, p platform.Platform) (*formulation.Program, error) {
 	made := in.Instance
 	if c := in.Chain(); f.Kind == graph.Kind && c != nil {
-		made = graph.Of(c)
+		made = graph.FromChain(c)
 	}
 	if made.Kind() != f.Kind {
 		return nil, solve.InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, solve.KindWord(in.Kind()), in.Name))

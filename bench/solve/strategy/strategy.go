@@ -312,7 +312,7 @@ const mostComputations = 1 << 22
 // that is the sum of the computations, which every strategy runs once at least.
 func (r *Ranking) setBound() error {
 	best, empty := map[string]*solve.Bound{}, map[string]bool{}
-	compute := proof.BySearch(plan.Below(r.Compute, mostComputations), "the sum of the computations")
+	compute := proof.BySearch(plan.RoundDown(r.Compute, mostComputations), "the sum of the computations")
 	for k := range r.Rows {
 		row := &r.Rows[k]
 		refused := row.Status == solve.Failed // bad input: it did not run

@@ -44,7 +44,7 @@ const mostRounds = 10
 // it is and the next run goes on.
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.note()
-	if err := c.offer(ctx); err != nil {
+	if err := c.putInstances(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -82,7 +82,7 @@ func (c *Coordinator) dispatch(ctx context.Context) error {
 		// is on its way is not done twice.
 		there, err := c.Queue.waiting(ctx)
 		if err == nil {
-			err = c.settle(ctx)
+			err = c.waitUntilStored(ctx)
 		}
 		if err != nil {
 			return cause(ctx, err)
@@ -121,8 +121,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// settle waits until all rows that are in the queue are in the store.
-func (c *Coordinator) settle(ctx context.Context) error {
+// waitUntilStored waits until all rows that are in the queue are in the store.
+func (c *Coordinator) waitUntilStored(ctx context.Context) error {
 	return c.poll(ctx, func(ctx context.Context) (bool, error) {
 		n, err := c.Queue.Uncollected(ctx)
 		return n == 0, err
@@ -198,8 +198,8 @@ func (c *Coordinator) warn(err error) {
 	}
 }
 
-// offer puts the instances that workers cannot make themselves into the queue.
-func (c *Coordinator) offer(ctx context.Context) error {
+// putInstances puts the instances that workers cannot make themselves into the queue.
+func (c *Coordinator) putInstances(ctx context.Context) error {
 	offered := map[string]bool{}
 	for _, t := range c.Store.Missing(c.Tasks) {
 		if offered[t.SHA256] || strings.HasPrefix(t.Instance, zoo.Scheme) {
@@ -210,7 +210,7 @@ func (c *Coordinator) offer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := c.Queue.Offer(ctx, t.SHA256, doc); err != nil {
+		if err := c.Queue.PutInstance(ctx, t.SHA256, doc); err != nil {
 			return err
 		}
 	}

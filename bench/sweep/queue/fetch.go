@@ -213,7 +213,7 @@ func (d *delivery) end(how string) error {
 	if d.ended.Swap(true) {
 		return nil
 	}
-	return d.tell(how)
+	return d.acknowledge(how)
 }
 
 // Nak gives the task to somebody else. What a worker gives back that is to stop
@@ -231,7 +231,7 @@ func (d *delivery) Nak() error {
 	if err != nil {
 		return err
 	}
-	if err := d.tell(done); err != nil {
+	if err := d.acknowledge(done); err != nil {
 		return err
 	}
 	return d.insist(func(ctx context.Context) error {
@@ -246,10 +246,10 @@ func (d *delivery) Nak() error {
 // answerTimeout is how long a server may take to note an answer.
 const answerTimeout = 2 * time.Second
 
-// tell sends an answer and waits until the server has it. A server that was
+// acknowledge sends an answer and waits until the server has it. A server that was
 // killed may have forgotten that it has handed the task out, and then says
 // nothing to that: the task, if it is done, is taken out of the stream.
-func (d *delivery) tell(how string) error {
+func (d *delivery) acknowledge(how string) error {
 	return d.insist(func(ctx context.Context) error {
 		ask, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
@@ -260,7 +260,7 @@ func (d *delivery) tell(how string) error {
 		if how == giveBack {
 			return nil // it is nobody's already
 		}
-		return d.q.take(ctx, d.m.Subject())
+		return d.q.removeTask(ctx, d.m.Subject())
 	})
 }
 

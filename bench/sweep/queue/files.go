@@ -13,10 +13,10 @@ import (
 
 func instanceName(digest string) string { return "instance-" + digest }
 
-// Offer puts an instance into the queue under its digest, for workers that do
+// PutInstance puts an instance into the queue under its digest, for workers that do
 // not share a disk with the coordinator. What is there already is not sent
 // again.
-func (q *Queue) Offer(ctx context.Context, digest string, instance []byte) error {
+func (q *Queue) PutInstance(ctx context.Context, digest string, instance []byte) error {
 	if _, err := q.files.GetInfo(ctx, instanceName(digest)); err == nil {
 		return nil
 	}

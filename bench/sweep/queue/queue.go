@@ -433,17 +433,17 @@ func (q *Queue) Keep(ctx context.Context, tasks []sweep.Task) error {
 		if wanted[subject] {
 			continue
 		}
-		if err := q.take(ctx, subject); err != nil {
+		if err := q.removeTask(ctx, subject); err != nil {
 			return fmt.Errorf("queue: %w", err)
 		}
 	}
 	return nil
 }
 
-// take takes the task under a subject out of the stream, if it is there.
+// removeTask takes the task under a subject out of the stream, if it is there.
 // Purging the subject would make the server forget other tasks that are to be
 // handed out again.
-func (q *Queue) take(ctx context.Context, subject string) error {
+func (q *Queue) removeTask(ctx context.Context, subject string) error {
 	m, err := q.tasks.GetLastMsgForSubject(ctx, subject)
 	if err == nil {
 		err = q.tasks.DeleteMsg(ctx, m.Sequence)

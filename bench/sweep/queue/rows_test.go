@@ -98,7 +98,7 @@ func TestInstances(t *testing.T) {
 	large := []byte(strings.Repeat("0123456789abcdef", 1<<20)) // 16 MiB
 	for digest, doc := range map[string][]byte{"aa": large, "bb": []byte("b")} {
 		for range 2 {
-			if err := q.Offer(t.Context(), digest, doc); err != nil {
+			if err := q.PutInstance(t.Context(), digest, doc); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -313,7 +313,7 @@ func line(m measure, tasks []string, nights []map[string][]*sweep.Row) []*float6
 		first := math.NaN()
 		for k, night := range nights {
 			list := night[key]
-			values := m.of(list)
+			values := m.values(list)
 			if len(values) == 0 || share(list) < starvedShare && most(list, Stopped) {
 				continue
 			}

@@ -60,7 +60,7 @@ func (o *Options) times() measure {
 
 // of returns the values of the rows that have one; none if that is the minority,
 // whose values say nothing of the others.
-func (m *measure) of(list []*sweep.Row) (values []float64) {
+func (m *measure) values(list []*sweep.Row) (values []float64) {
 	for _, r := range list {
 		if v, ok := m.value(r); ok {
 			values = append(values, v)
@@ -79,7 +79,7 @@ func (m *measure) log(v float64) float64 {
 // difference returns the logarithm of the ratio of the medians, new over old; what rounding leaves
 // is no difference. ok is false if a night has no value.
 func (m *measure) difference(p pair) (d float64, ok bool) {
-	old, new := m.of(p.old), m.of(p.new)
+	old, new := m.values(p.old), m.values(p.new)
 	if len(old) == 0 || len(new) == 0 {
 		return 0, false
 	}
@@ -104,7 +104,7 @@ func (m measure) noiseOf(pairs []pair) noise {
 	n := noise{decades: map[int][]float64{}}
 	for _, p := range pairs {
 		if d, ok := m.difference(p); ok && !m.constant(p) {
-			k := m.decade(median(m.of(p.old)))
+			k := m.decade(median(m.values(p.old)))
 			n.decades[k], n.all = append(n.decades[k], d), append(n.all, d)
 		}
 	}
@@ -123,7 +123,7 @@ func (m *measure) decade(v float64) int {
 }
 
 // of returns the deviation of values of a decade, of all if it has too few.
-func (n *noise) of(decade int) float64 {
+func (n *noise) deviation(decade int) float64 {
 	if d := n.decades[decade]; len(d) >= leastDecade {
 		return deviation(d, n.center)
 	}
@@ -238,9 +238,9 @@ func ratio(pairs []pair, m measure) (r Ratio) {
 			known = append(known, d)
 		case m.repeats || most(p.old, failed) || most(p.new, failed):
 			// No plan or bound, or no run, is no longer time.
-		case len(m.of(p.old)) > 0:
+		case len(m.values(p.old)) > 0:
 			r.differences = append(r.differences, math.Inf(1))
-		case len(m.of(p.new)) > 0:
+		case len(m.values(p.new)) > 0:
 			r.differences = append(r.differences, math.Inf(-1))
 		}
 	}
@@ -429,7 +429,7 @@ func (c *Comparison) atEdge(took float64, p pair) bool {
 		had = min(had, t)
 	}
 	m := c.Options.times()
-	return took >= had*min(edge, math.Exp(-4*c.noise.of(m.decade(took))))
+	return took >= had*min(edge, math.Exp(-4*c.noise.deviation(m.decade(took))))
 }
 
 // change records what one measure of a pair changed by, if that counts, and reports whether it does.
@@ -441,7 +441,7 @@ func (c *Comparison) change(p pair, m measure, n noise, excuse Kind) bool {
 	if !ok || d == 0 {
 		return false
 	}
-	old, new := m.of(p.old), m.of(p.new)
+	old, new := m.values(p.old), m.values(p.new)
 	x, y := median(old), median(new)
 	size := math.Abs(d)
 	var tested *float64
@@ -451,7 +451,7 @@ func (c *Comparison) change(p pair, m measure, n noise, excuse Kind) bool {
 		counts = math.Abs(y-x) > exact*max(math.Abs(x), math.Abs(y))
 	default:
 		away := math.Abs(d - n.center)
-		usual := outlying * n.of(m.decade(x))
+		usual := outlying * n.deviation(m.decade(x))
 		if q := mannWhitney(old, new); len(old) >= leastRepetitions && len(new) >= leastRepetitions && q <= pairAlpha {
 			tested, counts = &q, min(size, away) > max(math.Log1p(m.threshold), usual)
 		}
@@ -480,7 +480,7 @@ func (c *Comparison) change(p pair, m measure, n noise, excuse Kind) bool {
 // the same value in each night.
 func (m *measure) constant(p pair) bool {
 	same := func(list []*sweep.Row) bool {
-		values := m.of(list)
+		values := m.values(list)
 		for _, v := range values {
 			if math.Abs(v-values[0]) > exact*math.Abs(values[0]) {
 				return false

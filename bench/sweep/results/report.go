@@ -229,7 +229,7 @@ func (r *Report) add(p *Problem, list []*sweep.Row, facts Facts, n *Night) {
 		runOf[runs.Row] = runs
 	}
 	for _, c := range p.Cases {
-		c.know(facts, runOf)
+		c.fill(facts, runOf)
 		if x := facts.Contradiction(c.Key); x != nil {
 			r.Contradictions = append(r.Contradictions, ReportedContradiction{x.Detail, runOf[x.Plan], runOf[x.Against]})
 		}
@@ -377,9 +377,9 @@ func kindOf(row *sweep.Row) solve.Kind {
 	return ""
 }
 
-// know fills in what the rows of the case have proved together, and with it the
+// fill fills in what the rows of the case have proved together, and with it the
 // cells.
-func (c *Case) know(facts Facts, runOf map[*sweep.Row]*Run) {
+func (c *Case) fill(facts Facts, runOf map[*sweep.Row]*Run) {
 	c.Bound, c.Best = runOf[facts.Bound(c.Key)], runOf[facts.Fastest(c.Key)]
 	for _, cell := range c.Cells {
 		for _, runs := range cell.Runs {
@@ -391,12 +391,12 @@ func (c *Case) know(facts Facts, runOf map[*sweep.Row]*Run) {
 				c.Infeasible = runs
 			}
 		}
-		cell.settle(c)
+		cell.takeMedians(c)
 	}
 }
 
-// settle takes the medians of the runs of the cell.
-func (cell *Cell) settle(c *Case) {
+// takeMedians takes the medians of the runs of the cell.
+func (cell *Cell) takeMedians(c *Case) {
 	cell.Objective, cell.Gap, cell.Ratio, cell.Time = math.Inf(1), math.NaN(), math.NaN(), math.NaN()
 	n := len(cell.Runs)
 	if n == 0 {

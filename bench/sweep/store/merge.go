@@ -46,7 +46,7 @@ func Merge(dir string, others []string) (m *Merged, err error) {
 		return nil, err
 	}
 	for _, other := range others {
-		if err := s.take(other, m); err != nil {
+		if err := s.addFolder(other, m); err != nil {
 			return nil, err
 		}
 	}
@@ -88,8 +88,8 @@ func mergeTasks(dir string, others []string) (*Sweep, error) {
 	return all, nil
 }
 
-// take adds the contents of another folder.
-func (s *Store) take(other string, m *Merged) error {
+// addFolder adds the contents of another folder.
+func (s *Store) addFolder(other string, m *Merged) error {
 	c, err := Read(other)
 	if err != nil {
 		return err

@@ -104,10 +104,10 @@ func (w *Worker) job(ctx, fetching context.Context, q Queue) error {
 func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 	t := d.Task()
 	id := t.ID()
-	if w.Sink.Has(id) || !w.take(id) {
+	if w.Sink.Has(id) || !w.begin(id) {
 		return acked(d) // done before its last worker could say so, or twice in the queue
 	}
-	defer w.leave(id)
+	defer w.end(id)
 	attempt := d.Attempt()
 	if w.Attempts != nil {
 		var err error
@@ -162,8 +162,8 @@ func acked(d Delivery) error {
 	return nil
 }
 
-// take notes that a task runs, and reports whether it did not already.
-func (w *Worker) take(id string) bool {
+// begin notes that a task runs, and reports whether it did not already.
+func (w *Worker) begin(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.flying[id] {
@@ -173,7 +173,7 @@ func (w *Worker) take(id string) bool {
 	return true
 }
 
-func (w *Worker) leave(id string) {
+func (w *Worker) end(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.flying, id)

@@ -49,7 +49,7 @@ func (m *machine) propagate(s *Solver) bool {
 // comes reports whether the order of two tasks is decided so.
 func (m *machine) comes(s *Solver, i, j int) bool {
 	l := m.before[i][j]
-	return l.X == Always.X || l.X >= 0 && s.holds(l)
+	return l.X == Always.X || l.X >= 0 && s.isTrue(l)
 }
 
 // precedences infers that a task starts no earlier than all that come before it can have run, from any release on, and ends no later

@@ -136,7 +136,7 @@ func (s *Solver) Bool(first bool, priority float64) Lit {
 // Value returns the least value of a variable that is left.
 func (s *Solver) Value(x int32) int { return int(s.bound[x]) }
 
-func (s *Solver) holds(l Lit) bool { return s.bound[l.X] >= l.K }
+func (s *Solver) isTrue(l Lit) bool { return s.bound[l.X] >= l.K }
 func (s *Solver) fails(l Lit) bool { return s.bound[l.X^1] >= 1-l.K }
 
 // Difference adds y ≥ x + d, if cond holds; nil: always.
@@ -176,7 +176,7 @@ func (s *Solver) AtMost(lits []Lit, weights []int64, limit int64) {
 
 // raise sets the literal, which the others imply; false: a conflict, of which failure says why.
 func (s *Solver) raise(l Lit, why ...Lit) bool {
-	if s.holds(l) {
+	if s.isTrue(l) {
 		return true
 	}
 	from := int32(len(s.arena))
@@ -268,7 +268,7 @@ func (s *Solver) propagateClauses(x int32) bool {
 		if lits[0].X == x^1 && lits[0].K == w.k {
 			lits[0], lits[1] = lits[1], lits[0]
 		}
-		if s.holds(lits[0]) {
+		if s.isTrue(lits[0]) {
 			list[kept] = w
 			kept++
 			continue
@@ -319,7 +319,7 @@ func (s *Solver) difference(f *difference) bool {
 		return true
 	case f.cond.X < 0:
 		return s.raise(Lit{f.y, b + f.d}, Lit{f.x, b})
-	case s.holds(f.cond):
+	case s.isTrue(f.cond):
 		return s.raise(Lit{f.y, b + f.d}, Lit{f.x, b}, f.cond)
 	case b+f.d > -s.bound[f.y^1] && !s.fails(f.cond):
 		// The least x for which y is too high explains more.
@@ -332,14 +332,14 @@ func (s *Solver) difference(f *difference) bool {
 func (s *Solver) propagateSum(p *sum) bool {
 	total := int64(0)
 	for i, l := range p.lits {
-		if s.holds(l) {
+		if s.isTrue(l) {
 			total += p.weights[i]
 		}
 	}
 	why := func(over int64) []Lit {
 		list := []Lit{}
 		for i, l := range p.lits { // those that make it too much, no more
-			if over > 0 && s.holds(l) {
+			if over > 0 && s.isTrue(l) {
 				list = append(list, l)
 				over -= p.weights[i]
 			}
@@ -351,7 +351,7 @@ func (s *Solver) propagateSum(p *sum) bool {
 		return false
 	}
 	for i, l := range p.lits {
-		if total+p.weights[i] > p.limit && !s.holds(l) && !s.fails(l) {
+		if total+p.weights[i] > p.limit && !s.isTrue(l) && !s.fails(l) {
 			if !s.raise(l.Not(), why(p.limit+1-p.weights[i])...) {
 				return false
 			}

@@ -45,7 +45,7 @@ func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 	if g == nil {
 		return fmt.Errorf("%w: it takes a plan and, after it, the training step (graph/v2) that it is for", ErrFormat)
 	}
-	t, err := Of(p, g)
+	t, err := FromPlan(p, g)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 // the forward, or again though it belongs to the backward, is left. A node that runs once
 // and of which something is fetched once, after the first node of the backward, is
 // offloaded; other fetches are left.
-func Of(p *plan.Plan, g *training.Graph) (*Tags, error) {
+func FromPlan(p *plan.Plan, g *training.Graph) (*Tags, error) {
 	t := &Tags{Format: "workbench.torch-tags/v1", Tags: map[string]string{}, Left: []Left{}}
 	index := make(map[string]int, g.Len())
 	for v := range g.Nodes {

@@ -52,7 +52,7 @@ func TestByHand(t *testing.T) {
 		{"a b c l dc a +a +dc db", map[string]string{"a": Recompute, "b": Save, "l": Save}, "6 a it is fetched, and computed again, 7 dc a value of the backward is fetched"},
 		{"a b c l dc dc b a b db", map[string]string{"a": Recompute, "b": Recompute, "l": Save}, "5 dc a node of the backward runs again, 8 b it runs again more than once"},
 	} {
-		got, err := Of(planOf(g, c.nodes), g)
+		got, err := FromPlan(planOf(g, c.nodes), g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,15 +64,15 @@ func TestByHand(t *testing.T) {
 			t.Errorf("%s: %v, left %q, want %v, left %q", c.nodes, got.Tags, left, c.tags, c.left)
 		}
 	}
-	if _, err := Of(planOf(g, "x"), g); !errors.Is(err, ErrFormat) {
+	if _, err := FromPlan(planOf(g, "x"), g); !errors.Is(err, ErrFormat) {
 		t.Errorf("a node of nobody: %v", err)
 	}
-	if _, err := Of(planOf(g, "a +x"), g); !errors.Is(err, ErrFormat) {
+	if _, err := FromPlan(planOf(g, "a +x"), g); !errors.Is(err, ErrFormat) {
 		t.Errorf("a storage of nobody: %v", err)
 	}
 	resident := *g
 	resident.Storages = append(slices.Clone(g.Storages), training.Storage{ID: "of w", Resident: true})
-	if _, err := Of(planOf(&resident, "a +w"), &resident); !errors.Is(err, ErrFormat) {
+	if _, err := FromPlan(planOf(&resident, "a +w"), &resident); !errors.Is(err, ErrFormat) {
 		t.Errorf("a resident storage: %v", err)
 	}
 	if err := Write(&strings.Builder{}, planOf(g, "a"), nil); !errors.Is(err, ErrFormat) {
@@ -94,7 +94,7 @@ func TestNothingIsLost(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		tags, err := Of(p, g)
+		tags, err := FromPlan(p, g)
 		if err != nil {
 			t.Fatal(err)
 		}

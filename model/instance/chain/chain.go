@@ -46,17 +46,17 @@ func (c *Chain) Count(model string) *Chain {
 	return &x
 }
 
-// Holds returns what layer ℓ adds to what a step holds from F_ℓ to B_ℓ, by the model of memory: its output or ā_ℓ, which has it.
-func (c *Chain) Holds(l int) float64 {
+// SavedSize returns what layer ℓ adds to what a step holds from F_ℓ to B_ℓ, by the model of memory: its output or ā_ℓ, which has it.
+func (c *Chain) SavedSize(l int) float64 {
 	if c.AllSaved {
 		return c.Layers[l-1].Saved
 	}
 	return c.Layers[l-1].Activation
 }
 
-// Beside returns what F_ℓ and B_ℓ of weight offloading need while they run beyond weights and what [Chain.Holds] counts: their
+// TransientSizes returns what F_ℓ and B_ℓ of weight offloading need while they run beyond weights and what [Chain.SavedSize] counts: their
 // overheads and, of B_ℓ, the gradients δ_ℓ and δ_{ℓ-1}.
-func (c *Chain) Beside(l int) (forward, backward float64) {
+func (c *Chain) TransientSizes(l int) (forward, backward float64) {
 	if !c.AllSaved {
 		return 0, 0
 	}
@@ -153,8 +153,8 @@ func (c *Chain) Copy() *Chain {
 	return &d
 }
 
-// Settle puts CheckpointOverhead between its bounds, when other sizes have been changed.
-func (l *Layer) Settle() {
+// ClampOverhead puts CheckpointOverhead between its bounds, when other sizes have been changed.
+func (l *Layer) ClampOverhead() {
 	if l.CheckpointOverhead != 0 {
 		l.CheckpointOverhead = min(max(l.CheckpointOverhead, l.ForwardOverhead), l.ForwardOverhead+l.Saved-l.Activation)
 	}

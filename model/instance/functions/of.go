@@ -20,7 +20,7 @@ import (
 // Variables of no bytes are left out; without weights there is no End. With the
 // weights left out of the chain the memory in use without transfers is that of
 // [004] (3.3). O(layers).
-func Of(c *chain.Chain) *Sequence {
+func FromChain(c *chain.Chain) *Sequence {
 	n := c.Len()
 	b := NewBuilder(c.Name)
 	b.s.Samples, b.s.Source, b.s.Unit = c.Samples, c.Source, c.Unit

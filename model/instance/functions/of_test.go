@@ -41,7 +41,7 @@ func TestOf(t *testing.T) {
 			{ForwardTime: 3, BackwardTime: 4, Activation: 1, Saved: 1, Gradient: 1, BackwardOverhead: 8},
 		},
 	}
-	s := functions.Of(c)
+	s := functions.FromChain(c)
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestOf(t *testing.T) {
 func TestOfMemory(t *testing.T) {
 	for seed := range uint64(500) {
 		c := exhaustive.RandomChain(rand.New(rand.NewPCG(seed, 31)), 1+int(seed%6))
-		s := functions.Of(c)
+		s := functions.FromChain(c)
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}

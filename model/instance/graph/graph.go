@@ -117,7 +117,7 @@ func (g *Graph) Adjacency() (pred, succ [][]int) {
 // pessimistic makespan of the chain: the graph knows no a apart from the larger
 // ā, never drops a_0, keeps δ_N after B_N, and may compute the loss only once
 // (which is no loss: F_N is worth computing just before B_N alone).
-func Of(c *chain.Chain) *Graph {
+func FromChain(c *chain.Chain) *Graph {
 	n := c.Len()
 	g := &Graph{
 		Name: c.Name, Samples: c.Samples, Source: c.Source, Unit: c.Unit,

@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 			{ID: "B1", Name: "conv", Kind: graph.Backward, Time: 2, Memory: 2, Overhead: 7},
 		},
 	}
-	g := graph.Of(c)
+	g := graph.FromChain(c)
 	wantEdges := []string{"F1 → F2", "F2 → F3", "F2 → B3", "F3 → B3", "F1 → B2", "F2 → B2", "B3 → B2", "F1 → B1", "B2 → B1"}
 	if diff := cmp.Diff(wantEdges, edges(g)); diff != "" {
 		t.Errorf("edges (-want +got):\n%s", diff)
@@ -53,11 +53,11 @@ func TestOf(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	one := graph.Of(&chain.Chain{Layers: c.Layers[2:]})
+	one := graph.FromChain(&chain.Chain{Layers: c.Layers[2:]})
 	if err := one.Validate(); err != nil || one.Len() != 2 || len(one.Edges) != 1 {
 		t.Errorf("one layer: %+v, %v", one, err)
 	}
-	if none := graph.Of(&chain.Chain{}); none.Len() != 0 {
+	if none := graph.FromChain(&chain.Chain{}); none.Len() != 0 {
 		t.Errorf("no layers: %+v", none)
 	}
 }

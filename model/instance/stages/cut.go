@@ -62,7 +62,7 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	for k, to := range ends {
 		s := stage(c, from, to, o)
 		if o.Recompute != nil && o.Recompute[k] {
-			s = again(s, c.Layers[from:to])
+			s = recomputing(s, c.Layers[from:to])
 		}
 		if o.Send != nil && o.Send[k] {
 			s.OffloadMemory = math.Floor(o.SendShare * s.ForwardMemory)
@@ -121,8 +121,8 @@ func (s Stage) torch(first bool) Stage {
 	return s
 }
 
-// again returns a stage that computes forward again: all that its layers save is overhead.
-func again(s Stage, layers []chain.Layer) Stage {
+// recomputing returns a stage that computes forward again: all that its layers save is overhead.
+func recomputing(s Stage, layers []chain.Layer) Stage {
 	saved := 0.0
 	for i := range layers {
 		saved += layers[i].Saved

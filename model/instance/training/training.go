@@ -136,7 +136,7 @@ func (g *Graph) Sizes() iter.Seq2[*float64, func() string] {
 //
 // Storage v is the value of node v; weights, if there are any, follow as
 // resident ones.
-func Of(g *graph.Graph) *Graph {
+func FromGraph(g *graph.Graph) *Graph {
 	t := &Graph{Name: g.Name, Samples: g.Samples, Input: g.Input, Unit: g.Unit, Source: g.Source}
 	pred, _ := g.Adjacency()
 	taken := make(map[string]bool, g.Len())

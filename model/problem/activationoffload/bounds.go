@@ -74,16 +74,16 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 
 func (in *Instance) Bounds() []proof.Bound {
 	return proof.BestFirst(
-		proof.BySearch(plan.Below(in.Chain.TotalTime(), 2*in.N), proof.SumOfComputations),
-		proof.BySearch(in.below(in.whole()), "whole-tensors"),
-		proof.BySearch(in.below(in.Fractional().Makespan), "fractional"),
-		proof.BySearch(in.below(in.LB()), "lb"),
+		proof.BySearch(plan.RoundDown(in.Chain.TotalTime(), 2*in.N), proof.SumOfComputations),
+		proof.BySearch(in.roundDown(in.whole()), "whole-tensors"),
+		proof.BySearch(in.roundDown(in.Fractional().Makespan), "fractional"),
+		proof.BySearch(in.roundDown(in.LB()), "lb"),
 	)
 }
 
-// below rounds a bound down by what sums of all computations and transfers, one
+// roundDown rounds a bound down by what sums of all computations and transfers, one
 // after the other, may have been rounded up.
-func (in *Instance) below(bound float64) float64 { return plan.Below(bound, 8*(in.N+2)) }
+func (in *Instance) roundDown(bound float64) float64 { return plan.RoundDown(bound, 8*(in.N+2)) }
 
 // LB is LB of [004] Proposition 3.
 func (in *Instance) LB() float64 {
@@ -114,7 +114,7 @@ func Fractional(c *chain.Chain, p platform.Platform) (*FractionalOptimum, error)
 		return nil, err
 	}
 	o := &FractionalOptimum{Makespan: in.Fractional().Makespan, Offloaded: max(0, in.PeakMemory()-in.Memory)}
-	o.Bound = in.below(o.Makespan)
+	o.Bound = in.roundDown(o.Makespan)
 	o.Part = o.Offloaded
 	for o.Whole < in.N && o.Part >= in.Abar[o.Whole] {
 		o.Part -= in.Abar[o.Whole]
@@ -168,7 +168,7 @@ func (in *Instance) EagerSchedule(x Excess, sets int) *Eager {
 	for l := in.N; l >= 1; l-- {
 		if x.Forward[l] > most {
 			most = x.Forward[l]
-			k = in.Reach(k, most)
+			k = in.FirstWith(k, most)
 			e.Makespan = max(e.Makespan, e.Fwd[l]+in.When(e.Fetch, k, most))
 		}
 	}
@@ -176,7 +176,7 @@ func (in *Instance) EagerSchedule(x Excess, sets int) *Eager {
 	for l := in.N; l >= 1; l-- {
 		if x.Backward[l] > most {
 			most = x.Backward[l]
-			k = in.Reach(k, most)
+			k = in.FirstWith(k, most)
 			e.Makespan = max(e.Makespan, in.When(e.Send, k, most)+e.Bwd[l])
 		}
 	}
@@ -204,7 +204,7 @@ func (in *Instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 		}
 		if x[l] > most {
 			most = x[l]
-			k = in.Reach(k, most)
+			k = in.FirstWith(k, most)
 			start[l] = max(start[l], in.When(send, k, most))
 			if sets > 0 {
 				start[l] = max(start[l], f.Least(most, func(a Shipment) float64 { return a.Out }))
@@ -216,8 +216,8 @@ func (in *Instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 	return start, end, send
 }
 
-// Reach returns the first i, from on, with ā_0 + … + ā_i ≥ x.
-func (in *Instance) Reach(from int, x float64) int {
+// FirstWith returns the first i, from on, with ā_0 + … + ā_i ≥ x.
+func (in *Instance) FirstWith(from int, x float64) int {
 	for from < in.N-1 && in.Before[from+1] < x {
 		from++
 	}

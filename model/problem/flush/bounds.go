@@ -120,7 +120,7 @@ func (v *Instance) backwards(stage int) float64 {
 //
 // warm-up: its first operation is F of its first stage, and B of its last stage the
 // first B; that starts no earlier than the micro-batch has been through all stages behind
-// and back. Before it only Fs run, and no more than fit in the room. The rest of
+// and back. Predecessor it only Fs run, and no more than fit in the room. The rest of
 // that time it is idle.
 //
 // cool-down: its last F is that of its last stage, of the last micro-batch, and B of

@@ -64,7 +64,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			}
 		}
 		order, ok := v.OrderOf(found)
-		if !ok || !v.Holds(order) {
+		if !ok || !v.KeepsMemory(order) {
 			t.Fatalf("case %d: the order of the optimum is none of the view's", n)
 		}
 		s, err := v.Schedule(order)

@@ -184,12 +184,12 @@ func (v *Instance) machine(gpus []int) *machine {
 	v.wayOf(on, add)
 	for _, s := range on {
 		if v.Sends[s] {
-			add(On(s, O), On(s, F), 0)
-			add(On(s, P), On(s, O), 0)
-			m.come(of[On(s, P)], of[On(s, B)], 0)
+			add(LetterOf(s, O), LetterOf(s, F), 0)
+			add(LetterOf(s, P), LetterOf(s, O), 0)
+			m.come(of[LetterOf(s, P)], of[LetterOf(s, B)], 0)
 		}
 		if v.Split[s] {
-			add(On(s, W), On(s, B), 0)
+			add(LetterOf(s, W), LetterOf(s, B), 0)
 		}
 	}
 	return m
@@ -201,20 +201,20 @@ func (v *Instance) wayOf(on []int, do func(l, after Letter, delay float64)) {
 	last := len(on) - 1
 	for k, s := range on {
 		if k == 0 {
-			do(On(s, F), -1, 0)
+			do(LetterOf(s, F), -1, 0)
 			continue
 		}
 		p := on[k-1]
-		do(On(s, F), On(p, F), v.forwards(p)-v.Time[p][F]-v.forwards(s))
+		do(LetterOf(s, F), LetterOf(p, F), v.forwards(p)-v.Time[p][F]-v.forwards(s))
 	}
 	for k := last; k >= 0; k-- {
 		s := on[k]
 		if k == last {
-			do(On(s, B), On(s, F), v.forwards(s)-v.Time[s][F]+v.backwards(s))
+			do(LetterOf(s, B), LetterOf(s, F), v.forwards(s)-v.Time[s][F]+v.backwards(s))
 			continue
 		}
 		p := on[k+1]
-		do(On(s, B), On(p, B), v.backwards(s)-v.backwards(p)-v.Time[p][B])
+		do(LetterOf(s, B), LetterOf(p, B), v.backwards(s)-v.backwards(p)-v.Time[p][B])
 	}
 }
 
@@ -363,15 +363,15 @@ func (m *machine) run(x *reached, i int, next *layer) {
 			continue
 		}
 		if to == nil {
-			to = m.after(x, i, next)
+			to = m.successor(x, i, next)
 			to.left, to.todo = left, todo
 		}
 		to.labels = append(to.labels, m.label(x, i, label, start, end))
 	}
 }
 
-// after returns what is reached by a step.
-func (m *machine) after(x *reached, i int, next *layer) *reached {
+// successor returns what is reached by a step.
+func (m *machine) successor(x *reached, i int, next *layer) *reached {
 	count := slices.Clone(x.count)
 	count[i]++
 	key := make([]byte, 0, 2*len(count))

@@ -147,7 +147,7 @@ func (t *Timer) besideLink(g int, word []Letter) {
 			lane += t.v.GPUs
 		}
 		start := max(ready, t.free[lane])
-		if from := t.v.Before(l); from >= 0 { // the word has it before
+		if from := t.v.Predecessor(l); from >= 0 { // the word has it before
 			start = max(start, t.end[int(from)*t.jobs+j])
 		}
 		if l.Takes() {
@@ -175,16 +175,16 @@ func (t *Timer) wake(g int) { t.queue, t.waits[g] = append(t.queue, g), -1 }
 func (v *Instance) time(l Letter) float64 { return v.Time[l.Stage()][l.Kind()] }
 
 // Needs returns what an operation comes after, of the same micro-batch, and how long
-// what that makes is on its way; -1: nothing. B comes after [Instance.Before], too.
+// what that makes is on its way; -1: nothing. B comes after [Instance.Predecessor], too.
 func (v *Instance) Needs(l Letter) (Letter, float64) {
 	s := l.Stage()
 	switch {
 	case l.Kind() == B && s < v.Stages-1:
-		return On(s+1, B), v.Delay[s]
+		return LetterOf(s+1, B), v.Delay[s]
 	case l.Kind() == F && s > 0:
-		return On(s-1, F), v.Delay[s-1]
+		return LetterOf(s-1, F), v.Delay[s-1]
 	}
-	return v.Before(l), 0
+	return v.Predecessor(l), 0
 }
 
 // End returns when an operation ends.
@@ -313,7 +313,7 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 				}
 				after(event[int(from)*v.Jobs+j], v.time(from)+delay)
 			}
-			if from := v.Before(l); v.Moves[gpu] && from >= 0 {
+			if from := v.Predecessor(l); v.Moves[gpu] && from >= 0 {
 				after(event[int(from)*v.Jobs+j], v.time(from))
 			}
 			after(last[lane].event, last[lane].end)
@@ -421,7 +421,7 @@ func (v *Instance) OrderOf(p *plan.Plan) (Order, bool) {
 			return nil, false
 		}
 		g := v.GPU[x.Stage-1]
-		o[g] = append(o[g], On(x.Stage-1, kind))
+		o[g] = append(o[g], LetterOf(x.Stage-1, kind))
 	}
 	return o, v.Complete(o)
 }

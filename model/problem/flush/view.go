@@ -50,7 +50,7 @@ const (
 type Letter int32
 
 // On returns the letter of a kind of a stage.
-func On(stage, kind int) Letter { return Letter(Kinds*stage + kind) }
+func LetterOf(stage, kind int) Letter { return Letter(Kinds*stage + kind) }
 
 func (l Letter) Stage() int { return int(l) / Kinds }
 func (l Letter) Kind() int  { return int(l) % Kinds }
@@ -197,22 +197,22 @@ func (v *Instance) Kinds(stage int) []int {
 	return kinds[:2]
 }
 
-// Before returns the letter of the same stage that one comes after, for each micro-batch: O after F, P
-// after O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
-func (v *Instance) Before(l Letter) Letter {
+// Predecessor returns the letter of the same stage that one comes after, for each micro-batch: O after F, P
+// successor O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
+func (v *Instance) Predecessor(l Letter) Letter {
 	s := l.Stage()
 	switch l.Kind() {
 	case B:
 		if v.Sends[s] {
-			return On(s, P)
+			return LetterOf(s, P)
 		}
-		return On(s, F)
+		return LetterOf(s, F)
 	case W:
-		return On(s, B)
+		return LetterOf(s, B)
 	case O:
-		return On(s, F)
+		return LetterOf(s, F)
 	case P:
-		return On(s, O)
+		return LetterOf(s, O)
 	}
 	return -1
 }
@@ -272,8 +272,8 @@ func (v *Instance) Ops() int {
 	return n
 }
 
-// Holds reports whether an order keeps every GPU within its room. O(operations).
-func (v *Instance) Holds(o Order) bool {
+// KeepsMemory reports whether an order keeps every GPU within its room. O(operations).
+func (v *Instance) KeepsMemory(o Order) bool {
 	count := make([]int32, Kinds*v.Stages)
 	for g, word := range o {
 		if !v.HoldsOn(g, word, count) {
@@ -309,7 +309,7 @@ func (v *Instance) Complete(o Order) bool {
 			if s < 0 || s >= v.Stages || v.GPU[s] != g || !slices.Contains(v.Kinds(s), l.Kind()) {
 				return false
 			}
-			if from := v.Before(l); from >= 0 && count[l] >= count[from] {
+			if from := v.Predecessor(l); from >= 0 && count[l] >= count[from] {
 				return false
 			}
 			count[l]++
@@ -317,7 +317,7 @@ func (v *Instance) Complete(o Order) bool {
 	}
 	for s := range v.Stages {
 		for _, k := range v.Kinds(s) {
-			if count[On(s, k)] != v.Jobs {
+			if count[LetterOf(s, k)] != v.Jobs {
 				return false
 			}
 		}

@@ -54,9 +54,9 @@ func (in *Instance) load() float64 {
 	return float64(in.Jobs) * max(sum/float64(in.GPUs), longest)
 }
 
-// after returns, for each layer, the shortest time from the end of its forward to the start of its backward for the input: that of
+// forwardToBackward returns, for each layer, the shortest time from the end of its forward to the start of its backward for the input: that of
 // all later layers. Transfers are counted by the bounds that know how many there are.
-func (in *Instance) after() []float64 {
+func (in *Instance) forwardToBackward() []float64 {
 	d := make([]float64, len(in.Layers)+1)
 	for i := len(in.Layers) - 1; i >= 0; i-- {
 		d[i] = d[i+1] + in.Layers[i].F + in.Layers[i].I
@@ -69,7 +69,7 @@ func (in *Instance) after() []float64 {
 // memory less all weights (Little's law), and they compute what is computed again, too. For a T the least that has to be computed again
 // to fit is a fractional knapsack over the options of all layers; bisection finds the least T. O(options·log options) a step.
 func (in *Instance) occupancy() float64 {
-	d, jobs := in.after(), float64(in.Jobs)
+	d, jobs := in.forwardToBackward(), float64(in.Jobs)
 	room := float64(in.GPUs) * in.Platform.Memory
 	base, work := 0.0, 0.0
 	type step struct{ area, again float64 }
@@ -148,7 +148,7 @@ func (t *table) ends() []int {
 func (in *Instance) bottleneck() *table {
 	n := len(in.Layers)
 	t := &table{best: make([][]float64, in.GPUs), start: make([][]int, in.GPUs)}
-	d, known := in.after(), map[[2]int][]Sum{}
+	d, known := in.forwardToBackward(), map[[2]int][]Sum{}
 	head := make([]float64, n+1)
 	tail := make([]float64, n+1)
 	for i := range in.Layers {

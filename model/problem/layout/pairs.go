@@ -59,7 +59,7 @@ type savings struct{ held, again float64 }
 
 func newPairing(in *Instance) *pairing {
 	n := len(in.Layers)
-	p := &pairing{in: in, after: in.after(), steps: make([][]savings, n)}
+	p := &pairing{in: in, after: in.forwardToBackward(), steps: make([][]savings, n)}
 	for _, s := range []*[]float64{&p.f, &p.i, &p.w, &p.weight, &p.held} {
 		*s = make([]float64, n+1)
 	}
@@ -113,7 +113,7 @@ func (p *pairing) fits(T float64) bool {
 					if !p.computes(state[0], a, b, state[1], T) {
 						break
 					}
-					if !next[[2]int{a, b}] && p.holds(state[0], a, b, state[1], T) {
+					if !next[[2]int{a, b}] && p.compatible(state[0], a, b, state[1], T) {
 						next[[2]int{a, b}] = true
 					}
 				}
@@ -144,8 +144,8 @@ func (p *pairing) head(a int) float64 {
 	return p.f[a]
 }
 
-// holds are both conditions.
-func (p *pairing) holds(a, b, c, d int, T float64) bool {
+// compatible are both conditions.
+func (p *pairing) compatible(a, b, c, d int, T float64) bool {
 	jobs, time := float64(p.in.Jobs), T-p.head(a)
 	room := p.in.Platform.Memory - (p.weight[b] - p.weight[a]) - (p.weight[d] - p.weight[c])
 	if room < 0 {

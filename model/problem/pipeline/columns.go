@@ -40,7 +40,7 @@ func newMaster(in *Instance) *master {
 	first := map[[5]float64]int{} // layers of a kind
 	var kinds []int
 	for l := 1; l <= in.N; l++ {
-		sizes := [5]float64{in.W[l], in.Kept[l], in.beside(l), in.Buffer[l-1], in.Buffer[l]}
+		sizes := [5]float64{in.W[l], in.Kept[l], in.otherMemory(l), in.Buffer[l-1], in.Buffer[l]}
 		if _, ok := first[sizes]; !ok {
 			first[sizes] = l
 			kinds = append(kinds, l)
@@ -139,7 +139,7 @@ func (m *master) add(s *shelves, duals []float64, memory float64) (added bool) {
 		for _, k := range layers {
 			c.Add(m.row[k], m.weight[k])
 		}
-		if c.Worth(duals) > 1+1e-6 {
+		if c.Value(duals) > 1+1e-6 {
 			m.pool = append(m.pool, c)
 			added = true
 		}
@@ -164,7 +164,7 @@ func (m *master) optimum(memory float64) (duals []float64) {
 			}
 		}
 	})
-	m.pool = slices.DeleteFunc(m.pool, func(c *column) bool { return c.Worth(duals) < littleWorth })
+	m.pool = slices.DeleteFunc(m.pool, func(c *column) bool { return c.Value(duals) < littleWorth })
 	return duals
 }
 

@@ -70,8 +70,8 @@ func (in *Instance) link(resource int) (p, q int) {
 	return r / in.Platform.Processors, r % in.Platform.Processors
 }
 
-// Apart returns the layers of stages as stages of their own, but for those of replicas.
-func Apart(stages []plan.Stage) []plan.Stage {
+// SplitLayers returns the layers of stages as stages of their own, but for those of replicas.
+func SplitLayers(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage
 	for _, s := range stages {
 		if s.Copies() > 1 {

@@ -31,8 +31,8 @@ func (in *Instance) peaks() {
 // processor, its layer's included: a_ℓ or δ_ℓ and δ_{ℓ-1}.
 func (in *Instance) own(l int) float64 { return max(in.OwnF[l], in.OwnB[l]) }
 
-// beside is own in the task model; in the stage model nothing else is counted.
-func (in *Instance) beside(l int) float64 {
+// otherMemory is own in the task model; in the stage model nothing else is counted.
+func (in *Instance) otherMemory(l int) float64 {
 	if !in.Task {
 		return 0
 	}

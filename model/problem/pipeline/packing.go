@@ -65,7 +65,7 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 	s.own[n+1], s.buffer[n+1], s.entry[n+1] = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := n; i >= 1; i-- {
 		s.rest[i] = s.rest[i+1] + s.size(i)
-		s.own[i] = min(s.own[i+1], s.in.beside(i))
+		s.own[i] = min(s.own[i+1], s.in.otherMemory(i))
 		s.buffer[i] = min(s.buffer[i+1], in.Buffer[i-1])
 		s.entry[i] = min(s.entry[i+1], in.Buffer[i-1]+s.size(i))
 		fresh[i], s.cuts[i] = math.Inf(1), math.Inf(1)
@@ -98,7 +98,7 @@ func (s *packing) stretches() {
 	s.begin, s.end = make([]int, n+2), make([]int, n+2)
 	for l := 1; l <= n+1; l++ {
 		s.begin[l] = l
-		if k := l - 1; l > 1 && l <= n && in.W[k] == in.W[l] && in.Kept[k] == in.Kept[l] && in.beside(k) == in.beside(l) && (s.begin[k] == k || in.Buffer[k-1] == in.Buffer[k]) {
+		if k := l - 1; l > 1 && l <= n && in.W[k] == in.W[l] && in.Kept[k] == in.Kept[l] && in.otherMemory(k) == in.otherMemory(l) && (s.begin[k] == k || in.Buffer[k-1] == in.Buffer[k]) {
 			s.begin[l] = s.begin[k]
 		}
 	}
@@ -233,7 +233,7 @@ func (s *packing) try(l, p, used int) bool {
 	x := &s.bins[p]
 	x.fixed += in.Copies * in.W[l]
 	x.stored += in.Kept[l]
-	x.own = s.in.beside(l)
+	x.own = s.in.otherMemory(l)
 	x.most = max(x.most, x.stored+x.own)
 	s.owner[l], s.latest[p] = p, l
 	done := s.mayFit(l, used) && s.isNew(l, used) && s.place(l+1, used)
@@ -296,7 +296,7 @@ func (s *packing) mayFit(l, used int) bool {
 // mayBeWorth reports whether the processors may hold as much, by prices, as the
 // layers behind l are worth. Beside what a processor has, a set that alone has weights
 // and buffers F and the peak H needs F more while the layers there are run, and H
-// beside what these store while its own run. O(P·log).
+// otherMemory what these store while its own run. O(P·log).
 func (s *packing) mayBeWorth(l int, by *priced) bool {
 	left := by.worth[l+1]
 	more, only, may := 0, false, false // what layer l+1 may add to a processor; on one

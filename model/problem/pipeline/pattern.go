@@ -157,7 +157,7 @@ func turns(t, period float64) (rest float64, turn int) {
 
 // Pattern reads a plan without replicas, each layer as a stage of its own: what [Pattern.Plan] wrote.
 func (in *Instance) Pattern(p *plan.Plan) *Pattern {
-	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: Apart(p.Allocation)}
+	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: SplitLayers(p.Allocation)}
 	s.Items = in.Items(s.Stages)
 	n := len(s.Items)
 	s.F, s.B = make([]float64, n*s.K), make([]float64, n*s.K)
@@ -186,9 +186,9 @@ func (in *Instance) Pattern(p *plan.Plan) *Pattern {
 	return s
 }
 
-// Apart returns s with each layer as a stage of its own, at the same times: layers of replicas stay together.
-func (s *Pattern) Apart(in *Instance) *Pattern {
-	x := &Pattern{Period: s.Period, K: s.K, Stages: Apart(s.Stages)}
+// SplitLayers returns s with each layer as a stage of its own, at the same times: layers of replicas stay together.
+func (s *Pattern) SplitLayers(in *Instance) *Pattern {
+	x := &Pattern{Period: s.Period, K: s.K, Stages: SplitLayers(s.Stages)}
 	x.Items = in.Items(x.Stages)
 	for v := range s.F {
 		y, f, b := &s.Items[v%len(s.Items)], s.F[v], s.B[v]

@@ -56,7 +56,7 @@ func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves 
 	s.without[in.N+1] = shelf{0}
 	for l := in.N; l >= 1 && len(s.labels) < most && !in.Stop.Given(); l-- {
 		s.total += prices[l]
-		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.Kept[l], in.beside(l)
+		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.Kept[l], in.otherMemory(l)
 		begin := func(x label) label { return label{value: x.value, fixed: x.fixed + buffer, peak: x.peak + buffer} }
 		join := func(x label) label {
 			fixed := x.fixed + weight

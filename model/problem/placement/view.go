@@ -138,7 +138,7 @@ func (in *Instance) spares() []int64 {
 func (in *Instance) Load() int64 { return slices.Max(in.Loads()) }
 
 // Of returns the instance of some of the buffers, in this order. O(n log n).
-func (in *Instance) Of(buffers []int) *Instance {
+func (in *Instance) Subset(buffers []int) *Instance {
 	l := &lifetimes.Lifetimes{Align: in.Lifetimes.Align, Unit: in.Lifetimes.Unit, Buffers: make([]lifetimes.Buffer, len(buffers))}
 	for k, i := range buffers {
 		l.Buffers[k] = in.Lifetimes.Buffers[i]

@@ -35,7 +35,7 @@ func (v *View) total() float64 {
 // that ran before. What is stored fits beside what the operation needs (see
 // LeastBound), in which the input a_{k-1} is counted: ā_{k-1}, which may be the
 // input, takes ā_{k-1} − a_{k-1} more. So layers j..k-1, for any j, are computed
-// again for at least
+// minRecomputeTime for at least
 //
 //	Σ_{j≤ℓ<k} uF_ℓ − max {Σ_{ℓ∈S} uF_ℓ : the ā_ℓ, ℓ ∈ S, fit beside the operation}
 //
@@ -49,12 +49,12 @@ func (v *View) total() float64 {
 func (v *View) Bounds() []proof.Bound {
 	w := v.RoundedDown(boundRuns)
 	compute := w.total()
-	again := w.again() * (1 - float64(4*v.N+8)*0x1p-53)
+	again := w.minRecomputeTime() * (1 - float64(4*v.N+8)*0x1p-53)
 	return proof.BestFirst(proof.BySearch(compute, proof.SumOfComputations), proof.BySearch(math.Nextafter(compute+again, 0), "stored-set"))
 }
 
-// again is the time spent on computing layers again at least.
-func (v *View) again() float64 {
+// minRecomputeTime is the time spent on computing layers again at least.
+func (v *View) minRecomputeTime() float64 {
 	if v.N > 512 {
 		k := v.knapsack(v.N)
 		for l := v.N - 1; l >= 1; l-- {

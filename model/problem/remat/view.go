@@ -44,7 +44,7 @@ type View struct {
 }
 
 // Of copies a valid chain, without a limit on memory. O(N).
-func Of(c *chain.Chain) *View {
+func FromChain(c *chain.Chain) *View {
 	n := c.Len()
 	flat := make([]float64, 8*(n+1))
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
@@ -91,7 +91,7 @@ func Checked(c *chain.Chain) (*View, error) {
 	if n := float64(c.Len()); math.IsInf(8*n*n*c.TotalTime(), 1) {
 		return nil, fmt.Errorf("%w: chain %q: its times add up to more than a float64 holds", ErrChain, c.Name)
 	}
-	return Of(c), nil
+	return FromChain(c), nil
 }
 
 // Fits reports whether a plan of such a peak fits in the memory.

@@ -30,7 +30,7 @@ func TestBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound, why := remat.Of(c).LeastBound()
+		bound, why := remat.FromChain(c).LeastBound()
 		if bound > least {
 			t.Fatalf("the least memory is %g, not %g, %s: %+v", least, bound, why, c)
 		}
@@ -79,7 +79,7 @@ func scale(r *rand.Rand, c *chain.Chain) {
 		l.Saved = l.Activation + size(more)
 		l.ForwardOverhead, l.BackwardOverhead = size(l.ForwardOverhead), size(l.BackwardOverhead)
 		l.CheckpointOverhead = size(l.CheckpointOverhead)
-		l.Settle()
+		l.ClampOverhead()
 		l.ForwardTime, l.BackwardTime = l.ForwardTime*time, l.BackwardTime*time
 	}
 }
@@ -94,7 +94,7 @@ func TestRoundedDown(t *testing.T) {
 			l := &c.Layers[i]
 			l.ForwardTime, l.BackwardTime = r.Float64()*math.Pow10(r.IntN(18)-12), r.Float64()
 		}
-		v := remat.Of(c)
+		v := remat.FromChain(c)
 		w := v.RoundedDown(runs)
 		sum, exact := 0.0, new(big.Float).SetPrec(2000)
 		for range runs {
@@ -123,7 +123,7 @@ func TestSequence(t *testing.T) {
 	wrong := 0
 	for range 2000 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(4))
-		s := remat.Of(c).NewSequence()
+		s := remat.FromChain(c).NewSequence()
 		next := c.Len()
 		for range r.IntN(12) {
 			switch l := 1 + r.IntN(c.Len()); r.IntN(5) {

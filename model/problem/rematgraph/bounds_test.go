@@ -98,7 +98,7 @@ func TestBestPrice(t *testing.T) {
 				g.Storages[s].Bytes *= 1e7
 			}
 		}
-		v, err := Of(g)
+		v, err := New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestBestPrice(t *testing.T) {
 			}
 			best := int64(0)
 			for price := 1e-9; price < 1e18; price *= 1.3 {
-				value, _, _ := k.at(price, nil)
+				value, _, _ := k.lagrangian(price, nil)
 				best = max(best, value)
 			}
 			if float64(best) > float64(got)*(1+1e-8)+1000 { // quanta, of 2⁵¹

@@ -30,7 +30,7 @@ func newChoice(b *bounds) *choice {
 	}
 }
 
-// Beside is what is left to choose at the first computation of a node x: which
+// ChoiceAt is what is left to choose at the first computation of a node x: which
 // values to keep during it, and which nodes to compute after it. See
 // [View.TimeBound].
 type Beside struct {
@@ -43,8 +43,8 @@ type Beside struct {
 	After  []int   // x, and the nodes that depend on it
 }
 
-// Beside returns the choice at x in so much memory.
-func (v *View) Beside(x int, memory float64) Beside {
+// ChoiceAt returns the choice at x in so much memory.
+func (v *View) ChoiceAt(x int, memory float64) Beside {
 	c := newChoice(v.bounds())
 	c.load(x, memory)
 	out := Beside{
@@ -72,7 +72,7 @@ func (k *choice) load(x int, memory float64) bool {
 			k.item[f], k.needs[f] = -1, false
 		}
 		// What neither depends on x nor the other way round matters for its results.
-		if j == x || has(after, j) || k.free[j] && !b.results || !k.free[j] && !b.again(j, x) {
+		if j == x || has(after, j) || k.free[j] && !b.results || !k.free[j] && !b.mayRecompute(j, x) {
 			continue
 		}
 		for _, f := range v.Writes[j] {

@@ -97,7 +97,7 @@ func (b *bounds) search(from, upper float64, eager bool, states int) (bytes floa
 		case taken == states || s.work > most || b.v.stopped():
 			return d.bytes, nil, false
 		}
-		s.settle(d)
+		s.applyForced(d)
 		if d.toCome == 0 && empty(d.need) {
 			return d.bytes, d.order(), true
 		}
@@ -174,7 +174,7 @@ func (s *leastSearch) branch(d *demand, upper float64) {
 		e := *d
 		e.need, e.left, e.by, e.end = slices.Clone(d.need), slices.Clone(d.left), nil, d
 		e.bytes = max(d.bytes, bytes)
-		s.take(&e, y)
+		s.fixBefore(&e, y)
 		heap.Push(&s.queue, &e)
 	}
 }
@@ -240,8 +240,8 @@ func (s *leastSearch) cost(d *demand, y int) (bytes, more float64, ok bool) {
 	return v.Graph.Input + d.size + more + v.Written[y] + v.Overhead[y], more, true
 }
 
-// take makes y the last computation before d.
-func (s *leastSearch) take(d *demand, y int) {
+// fixBefore makes y the last computation before d.
+func (s *leastSearch) fixBefore(d *demand, y int) {
 	s.meet(d, y)
 	for _, p := range s.v.Pred[y] {
 		if !has(d.need, p) {
@@ -266,9 +266,9 @@ func (s *leastSearch) meet(d *demand, y int) {
 	}
 }
 
-// settle does all that leads to a demand that is easier to meet, and costs no
+// applyForced does all that leads to a demand that is easier to meet, and costs no
 // memory.
-func (s *leastSearch) settle(d *demand) {
+func (s *leastSearch) applyForced(d *demand) {
 	for s.settleOne(d) || s.sweep(d, -1) || s.sweepOne(d) {
 	}
 }
@@ -279,16 +279,16 @@ func (s *leastSearch) settleOne(d *demand) bool {
 		if !ok || bytes > d.bytes {
 			continue
 		}
-		if s.within(d.need, y) || s.eager && more <= 0 && s.needs(d, y) && !s.v.Once[y] {
-			s.take(d, y)
+		if s.readsOnly(d.need, y) || s.eager && more <= 0 && s.needs(d, y) && !s.v.Once[y] {
+			s.fixBefore(d, y)
 			return true
 		}
 	}
 	return false
 }
 
-// within reports whether all that y reads is in a set.
-func (s *leastSearch) within(set []uint64, y int) bool {
+// readsOnly reports whether all that y reads is in a set.
+func (s *leastSearch) readsOnly(set []uint64, y int) bool {
 	return !slices.ContainsFunc(s.v.Pred[y], func(p int) bool { return !has(set, p) })
 }
 

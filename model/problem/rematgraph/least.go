@@ -157,17 +157,17 @@ func (b *bounds) readIn(i int, set []uint64) bool {
 	return slices.ContainsFunc(b.v.Succ[i], func(j int) bool { return has(set, j) })
 }
 
-// again reports whether node j may be computed again when node x is computed for
+// mayRecompute reports whether node j may be computed again when node x is computed for
 // the first time or later: not if it is computed once, nor if a node that x
 // depends on, or x, has changed what it reads.
-func (b *bounds) again(j, x int) bool {
+func (b *bounds) mayRecompute(j, x int) bool {
 	until := b.v.Until[j]
 	return until == b.v.N || until != j && until != x && !has(b.row(b.before, x), until)
 }
 
 // during marks the values that are in memory during the first computation of x
 // for sure, its own included, and returns their size with the input and the
-// overhead. Beside a link these are, but for what x reads and writes, pinned ones only.
+// overhead. ChoiceAt a link these are, but for what x reads and writes, pinned ones only.
 func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 	v := b.v
 	clear(sure)
@@ -179,7 +179,7 @@ func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 	}
 	after := b.row(b.after, x)
 	for u := range each(b.row(b.before, x)) {
-		if b.again(u, x) {
+		if b.mayRecompute(u, x) {
 			continue
 		}
 		for _, p := range v.Writes[u] {

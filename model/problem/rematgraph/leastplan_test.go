@@ -22,7 +22,7 @@ func checkLeast(t *testing.T, v *View) Least {
 	t.Helper()
 	x := v.Least()
 	p := x.Fill(v.NewPlan("least", platform.Platform{Memory: x.High}), v)
-	if r, err := verify.On(v.Instance, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || r.PeakMemory != x.High {
+	if r, err := verify.Replay(v.Instance, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || r.PeakMemory != x.High {
 		t.Errorf("%s: %v, peak %v of %v: %+v", v.Graph.Name, err, r.PeakMemory, x.High, r.Violations)
 	}
 	if x.Low > x.High {

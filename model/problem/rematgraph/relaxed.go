@@ -63,7 +63,7 @@ func (k *relaxed) build() {
 // at returns the Lagrangian at a price of memory in quanta per byte: its value,
 // rounded down, its slope, which is the size of what is kept less the room, and
 // appends to again what is computed again.
-func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ []int) {
+func (k *relaxed) lagrangian(price float64, again []int) (value int64, slope float64, _ []int) {
 	v := k.b.v
 	k.cut.Restore()
 	for i, f := range k.value {
@@ -109,7 +109,7 @@ func (k *relaxed) solve(enough int64) int64 {
 	var highValue int64
 	var highSlope float64
 	for {
-		if highValue, highSlope, k.more = k.at(high, k.more[:0]); highSlope <= 0 {
+		if highValue, highSlope, k.more = k.lagrangian(high, k.more[:0]); highSlope <= 0 {
 			break
 		}
 		low, lowValue, lowSlope = high, highValue, highSlope
@@ -128,7 +128,7 @@ func (k *relaxed) solve(enough int64) int64 {
 		}
 		var value int64
 		var slope float64
-		value, slope, again = k.at(p, again[:0])
+		value, slope, again = k.lagrangian(p, again[:0])
 		best = max(best, value)
 		if slope == lowSlope || slope == highSlope {
 			break // a tangent that is known, but for rounding

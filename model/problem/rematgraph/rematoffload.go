@@ -88,7 +88,7 @@ func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	})
 	out := TimeBound{Node: -1, Why: proof.SumOfComputations, Seconds: b.seconds(l.total)}
 	for _, p := range all {
-		if bound := plan.Below(l.at(p.node, memory), linkedRoundings); bound > out.Seconds {
+		if bound := plan.RoundDown(l.boundAt(p.node, memory), linkedRoundings); bound > out.Seconds {
 			out.Seconds, out.Node = bound, p.node
 			out.Why = fmt.Sprintf("what does not fit in memory beside %s is moved or computed again", v.Graph.Nodes[p.node].ID)
 		}
@@ -131,7 +131,7 @@ func (l *linked) around(x int) (before, after int64) {
 type line struct{ level, slope float64 }
 
 // at returns the bound of node x.
-func (l *linked) at(x int, memory float64) float64 {
+func (l *linked) boundAt(x int, memory float64) float64 {
 	l.choice.load(x, memory)
 	room := l.choice.room
 	least := max(0, -room) // of q

@@ -23,7 +23,7 @@ func TestLinkedBound(t *testing.T) {
 		for s := range g.Storages {
 			g.Storages[s].NoOffload = r.IntN(12) == 0
 		}
-		v, err := Of(g)
+		v, err := New(g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ type View struct {
 
 // Of checks a *training.Graph or a *graph.Graph and returns its view. The error
 // wraps ErrGraph. O(n²/64 + edges).
-func Of(in plan.Instance) (*View, error) {
+func New(in plan.Instance) (*View, error) {
 	v1, n := plan.As[*graph.Graph](in), 0
 	g := plan.As[*training.Graph](in)
 	switch {
@@ -87,7 +87,7 @@ func Of(in plan.Instance) (*View, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGraph, err)
 	}
 	if v1 != nil {
-		g = training.Of(v1)
+		g = training.FromGraph(v1)
 	}
 	v := newView(g)
 	v.Instance = in

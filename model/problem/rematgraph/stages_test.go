@@ -56,7 +56,7 @@ func either(r *rand.Rand, n int, mixed bool) plan.Instance {
 
 func of(t rapid.TB, g plan.Instance) *View {
 	t.Helper()
-	v, err := Of(g)
+	v, err := New(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestPlans(t *testing.T) {
 		s.Complete()
 		peak, _, _ := s.Peak()
 		p := s.Fill(v.NewPlan("test", platform.Platform{Memory: max(peak, 1)}))
-		report, err := verify.On(v.Instance, p)
+		report, err := verify.Replay(v.Instance, p)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestStoreAll(t *testing.T) {
 func TestOpsTakeTheirRoomOnce(t *testing.T) {
 	r := testfile.Random(t, 18, 1)
 	for i := range testfile.Cases(200) {
-		v, err := Of(exhaustive.RandomTraining(r, 1+i%3))
+		v, err := New(exhaustive.RandomTraining(r, 1+i%3))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,12 +209,12 @@ func TestBadInput(t *testing.T) {
 		"input":         {Nodes: []graph.Node{node(1, 1)}, Input: math.Inf(1)},
 		"huge":          {Nodes: make([]graph.Node, Most+1)},
 	} {
-		if _, err := Of(g); !errors.Is(err, ErrGraph) {
+		if _, err := New(g); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: error %v, want ErrGraph", name, err)
 		}
 	}
 	for name, in := range map[string]plan.Instance{"nil": nil, "nil graph": (*graph.Graph)(nil), "chain": &chain.Chain{}} {
-		if _, err := Of(in); !errors.Is(err, ErrGraph) {
+		if _, err := New(in); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: error %v, want ErrGraph", name, err)
 		}
 	}

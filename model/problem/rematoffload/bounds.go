@@ -53,8 +53,8 @@ func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 func (in *Instance) Bounds() []proof.Bound {
 	roundings := 16 * (in.N + 2) // of times and of parts of them
 	return proof.BestFirst(
-		proof.BySearch(plan.Below(in.Chain.TotalTime(), roundings), proof.SumOfComputations),
-		proof.BySearch(plan.Below(in.movedOrAgain(), roundings), "moved-or-again"),
+		proof.BySearch(plan.RoundDown(in.Chain.TotalTime(), roundings), proof.SumOfComputations),
+		proof.BySearch(plan.RoundDown(in.movedOrAgain(), roundings), "moved-or-again"),
 	)
 }
 

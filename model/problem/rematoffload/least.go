@@ -23,8 +23,8 @@ func Range(c *chain.Chain) (low, high float64) {
 	return low, max(low, high)
 }
 
-// Holds says which operation takes the low end of [Range]. c must be valid. O(N).
-func Holds(c *chain.Chain) string {
+// MinMemoryReason says which operation takes the low end of [Range]. c must be valid. O(N).
+func MinMemoryReason(c *chain.Chain) string {
 	_, why := NewView(c).low()
 	return why
 }

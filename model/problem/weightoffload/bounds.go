@@ -86,7 +86,7 @@ func (in *Instance) windows() float64 {
 	seen := make([]int, in.L) // stamp of the last window that counted a weight
 	for i := range n {
 		row := step[i*(most+1) : (i+1)*(most+1)]
-		in.reach(i, room, seen, row)
+		in.fillRow(i, room, seen, row)
 		if same > 0 && in.Backward(i) {
 			in.squeeze(i, room, same, row)
 		}
@@ -157,9 +157,9 @@ func (in *Instance) rooms() (room []float64, same float64) {
 	return room, same
 }
 
-// reach fills row[m] with the best of (1), (2) and (3) for the operations i
+// fillRow fills row[m] with the best of (1), (2) and (3) for the operations i
 // and i+m.
-func (in *Instance) reach(i int, room []float64, seen []int, row []float64) {
+func (in *Instance) fillRow(i int, room []float64, seen []int, row []float64) {
 	used, changed, compute := in.W[in.Layer(i)], 0.0, in.U[i]
 	seen[in.Layer(i)] = i + 1
 	if in.Backward(i) {

@@ -35,14 +35,14 @@ type Cycle struct {
 }
 
 // Of returns the cycle of c. O(L).
-func Of(c *chain.Chain) *Cycle {
+func FromChain(c *chain.Chain) *Cycle {
 	n := len(c.Layers)
 	y := &Cycle{L: n, U: make([]float64, 2*n), W: make([]float64, n), Act: make([]float64, 2*n), Peak: make([]float64, 2*n)}
 	act := c.Input.Activation
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		act += c.Holds(i + 1)
-		forward, backward := c.Beside(i + 1)
+		act += c.SavedSize(i + 1)
+		forward, backward := c.TransientSizes(i + 1)
 		f, b := y.F(i), y.B(i)
 		y.W[i] = l.Weight
 		y.U[f], y.U[b] = l.ForwardTime, l.BackwardTime
@@ -73,8 +73,8 @@ func (y *Cycle) Layer(j int) int {
 // Backward reports whether operation j is a backward.
 func (y *Cycle) Backward(j int) bool { return j < y.L }
 
-// Before returns the operation before j.
-func (y *Cycle) Before(j int) int {
+// Predecessor returns the operation before j.
+func (y *Cycle) Predecessor(j int) int {
 	if j == 0 {
 		return 2*y.L - 1
 	}

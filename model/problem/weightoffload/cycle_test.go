@@ -40,13 +40,13 @@ func TestOf(t *testing.T) {
 		Act:  []float64{135, 130, 110, 110, 130, 135},
 		Peak: []float64{135, 144, 116, 113, 137, 135},
 	}
-	if d := cmp.Diff(want, weightoffload.Of(example())); d != "" {
+	if d := cmp.Diff(want, weightoffload.FromChain(example())); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestNumbering(t *testing.T) {
-	y := weightoffload.Of(example())
+	y := weightoffload.FromChain(example())
 	var backward, forward []int
 	for i := range y.L {
 		backward, forward = append(backward, y.B(i)), append(forward, y.F(i))
@@ -65,7 +65,7 @@ func TestNumbering(t *testing.T) {
 // Range by hand: B_2 needs 144. With everything resident B_2 needs 144 and the
 // 3 of layer 1.
 func TestRange(t *testing.T) {
-	if low, high := weightoffload.Of(example()).Range(); low != 144 || high != 147 {
+	if low, high := weightoffload.FromChain(example()).Range(); low != 144 || high != 147 {
 		t.Errorf("Range = %v, %v; want 144, 147", low, high)
 	}
 	// Here the weight of layer 1 must be there while the activations of B_2
@@ -74,7 +74,7 @@ func TestRange(t *testing.T) {
 		{ForwardTime: 1, BackwardTime: 1, Activation: 10, Weight: 6},
 		{ForwardTime: 1, BackwardTime: 1, Activation: 10, Weight: 1},
 	}}
-	if low, _ := weightoffload.Of(c).Range(); low != 26 {
+	if low, _ := weightoffload.FromChain(c).Range(); low != 26 {
 		t.Errorf("low = %v, want 26", low)
 	}
 }
@@ -86,7 +86,7 @@ func TestRangeIsExact(t *testing.T) {
 	const states = 2_000_000
 	for range 400 {
 		c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))
-		least, most := weightoffload.Of(c).Range()
+		least, most := weightoffload.FromChain(c).Range()
 		if least > most {
 			t.Fatalf("least %v is above most %v: %+v", least, most, c)
 		}
@@ -149,7 +149,7 @@ func TestArrivalWithinTheTolerance(t *testing.T) {
 		{ForwardTime: 1, BackwardTime: 1, Activation: 10, Saved: 10, Weight: 1},
 	}}
 	const move = 6e-12
-	least, _ := weightoffload.Of(c).Range()
+	least, _ := weightoffload.FromChain(c).Range()
 	period := 4 + 2*move
 	op := func(name, tensor string, layer int, start, end float64) plan.Op {
 		return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
@@ -255,7 +255,7 @@ func TestNothingFitsBelowByTolerance(t *testing.T) {
 			op("B", "", 2, 0, 2e-06), op("B", "", 1, 1.98e-15, 1.98e-15), op("F", "", 1, 0, 0), op("F", "", 2, -2e-16, -2e-16),
 		}},
 	} {
-		least, _ := weightoffload.Of(x.c).Range()
+		least, _ := weightoffload.FromChain(x.c).Range()
 		p := plan.New(plan.WeightOffload, "by hand", x.c, platform.Platform{Memory: 2 * least, Bandwidth: x.bandwidth})
 		p.Period, p.Ops = &x.period, x.ops
 		if r, err := periodic.VerifyWeights(x.c, p); err != nil || !r.Valid() || r.PeakMemory < least {

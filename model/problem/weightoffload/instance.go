@@ -34,7 +34,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 		return nil, err
 	}
 	c = c.Count(p.Model)
-	y := Of(c)
+	y := FromChain(c)
 	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Chain: c, Platform: p}
 	for k, w := range y.W {
 		in.Move[k] = w / p.Bandwidth
@@ -112,7 +112,7 @@ func (y *Cycle) least() (memory float64, why string) {
 			needs(y.Peak[j], j, " and the activations held")
 		}
 		if w := y.W[y.Layer(j)]; w > 0 {
-			needs(y.Act[y.Before(j)]+w, j, " there before "+y.OpName(y.Before(j))+" releases its activations")
+			needs(y.Act[y.Predecessor(j)]+w, j, " there before "+y.OpName(y.Predecessor(j))+" releases its activations")
 		}
 	}
 	return memory, why
@@ -138,4 +138,4 @@ func (in *Instance) Room(j int) float64 { return in.Memory - (in.Peak[j] - in.W[
 
 // RoomBefore returns what is left for weights just before operation j, while
 // the activations of the operation before are held.
-func (in *Instance) RoomBefore(j int) float64 { return in.Memory - in.Act[in.Before(j)] }
+func (in *Instance) RoomBefore(j int) float64 { return in.Memory - in.Act[in.Predecessor(j)] }

@@ -19,7 +19,7 @@ func TestSavedTensors(t *testing.T) {
 		model       string
 		least, most float64
 	}{{platform.PaperModel, 0.5923, 1.0559}, {platform.SavedModel, 18.222, 18.685}} {
-		least, most := weightoffload.Of(c.Count(x.model)).Range()
+		least, most := weightoffload.FromChain(c.Count(x.model)).Range()
 		if d := least/gib - x.least; d < -1e-3 || d > 1e-3 {
 			t.Errorf("%s: least %.4f GiB, want %.4f", x.model, least/gib, x.least)
 		}

@@ -135,7 +135,7 @@ func (s *Schedule) Shift(d float64) {
 
 // At returns the start of operation j, counted on from the start of this cycle:
 // j ≥ 2L are operations of the next.
-func (s *Schedule) At(j int) float64 {
+func (s *Schedule) StartOf(j int) float64 {
 	if n := len(s.Op); j >= n {
 		return s.Op[j-n] + s.T
 	}

@@ -41,7 +41,7 @@ func Verify(l *lifetimes.Lifetimes, p *plan.Plan) (*plan.Report, error) {
 	v.report.PeakTime = v.peakTime
 	plan.SortViolations(v.report.Violations)
 	v.report.ClaimErrors = plan.CompareClaims(v.of, v.report)
-	return v.report.In(l.Unit, p.Unit), nil
+	return v.report.Converted(l.Unit, p.Unit), nil
 }
 
 // replay is a placement being checked.
@@ -77,7 +77,7 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 	if !slices.Contains(lifetimes.Objectives(), objective) {
 		return nil, fmt.Errorf("%w: platform.objective is %q; it is one of %q", plan.ErrUnreadable, objective, lifetimes.Objectives())
 	}
-	v := &replay{l: l, pools: l.PoolList(), of: p.In(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)), excluded: map[lifetimes.Pair]bool{}}
+	v := &replay{l: l, pools: l.PoolList(), of: p.Converted(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)), excluded: map[lifetimes.Pair]bool{}}
 	v.report.Placement = &plan.PlacementReport{Objective: objective, Heights: make([]float64, len(v.pools))}
 	for _, x := range l.Exclusions {
 		v.excluded[x], v.excluded[lifetimes.Pair{First: x.Second, Second: x.First}] = true, true

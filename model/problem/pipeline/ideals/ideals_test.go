@@ -29,7 +29,7 @@ func TestLattice(t *testing.T) {
 	r := testfile.Random(t, 1, 18)
 	coarse := 0
 	for range testfile.Cases(300) {
-		v, err := Of(random(r, 1+r.IntN(7)))
+		v, err := New(random(r, 1+r.IntN(7)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestNear(t *testing.T) {
 	r := testfile.Random(t, 6, 18)
 	finer := 0
 	for range testfile.Cases(300) {
-		v, err := Of(random(r, 3+r.IntN(6)))
+		v, err := New(random(r, 3+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestChainIsTheVerifiers(t *testing.T) {
 	r := testfile.Random(t, 2, 18)
 	for range testfile.Cases(500) {
 		g := random(r, 1+r.IntN(6))
-		v, err := Of(g)
+		v, err := New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestRefused(t *testing.T) {
 			Edges: []graph.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 2, To: 4}},
 		},
 	} {
-		if _, err := Of(g); !errors.Is(err, ErrGraph) {
+		if _, err := New(g); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -222,7 +222,7 @@ func TestNothingFitsBelow(t *testing.T) {
 			g.Nodes[i].Time++
 			g.Nodes[i].Overhead = 0
 		}
-		v, err := Of(g)
+		v, err := New(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestStopped(t *testing.T) {
 	r := testfile.Random(t, 5, 18)
 	early := 0
 	for range testfile.Cases(400) {
-		v, err := Of(random(r, 2+r.IntN(6)))
+		v, err := New(random(r, 2+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestLatticeIsTheFinest(t *testing.T) {
 	r := testfile.Random(t, 9, 18)
 	coarse := 0
 	for range testfile.Cases(300) {
-		v, err := Of(random(r, 4+r.IntN(9)))
+		v, err := New(random(r, 4+r.IntN(9)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +351,7 @@ func TestSearchesAskWhetherTheyAreToEnd(t *testing.T) {
 	given := make(chan struct{})
 	close(given)
 	for range testfile.Cases(100) {
-		v, err := Of(random(r, 4+r.IntN(6)))
+		v, err := New(random(r, 4+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -330,9 +330,9 @@ type Walk struct {
 // Walk returns one that can be used again and again, not by several at once.
 func (t *Lattice) Walk() *Walk { return &Walk{lattice: t, seen: make([]int, t.Len())} }
 
-// Below calls visit for the ideals that are properly in j, but not for those below one
+// VisitSubsets calls visit for the ideals that are properly in j, but not for those below one
 // for which it returns false, unless they are below others. O(what is visited · width).
-func (w *Walk) Below(j int, visit func(i int) bool) {
+func (w *Walk) VisitSubsets(j int, visit func(i int) bool) {
 	w.turn++
 	w.stack = append(w.stack[:0], j)
 	for len(w.stack) > 0 {

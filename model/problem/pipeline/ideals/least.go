@@ -88,7 +88,7 @@ func (s *leastStages) run() bool {
 			return false
 		}
 		if s.runs[i] < s.top() {
-			s.from(i)
+			s.extendFrom(i)
 			s.extend(i)
 		}
 	}
@@ -174,8 +174,8 @@ func (s *leastStages) crossing(i int, atom []int) (most float64) {
 // top is what everything is known to fit in.
 func (s *leastStages) top() float64 { return slices.Min(s.best[s.t.Len()-1]) }
 
-// from finds the best ways of a stage from ideal i.
-func (s *leastStages) from(i int) {
+// extendFrom finds the best ways of a stage from ideal i.
+func (s *leastStages) extendFrom(i int) {
 	s.turn++
 	s.reached = append(s.reached[:0], i)
 	s.seen[i], s.kept[i], s.peak[i] = s.turn, 0, 0
@@ -221,7 +221,7 @@ func (s *leastStages) extend(i int) {
 
 // through returns the layers of a stage in the best order.
 func (s *leastStages) through(i, j int) (order []int) {
-	s.from(i)
+	s.extendFrom(i)
 	for j != i {
 		k := s.before[j]
 		for _, x := range s.above[k] {

@@ -132,7 +132,7 @@ func (s *splits) fit(memory float64) bool {
 		if s.task {
 			most += s.Cut[j]
 		}
-		w.Below(j, func(i int) bool {
+		w.VisitSubsets(j, func(i int) bool {
 			run := s.held[j] - s.held[i] + most
 			if platform.Fits(run+2*s.Cut[i], memory) {
 				cuts[j] = min(cuts[j], cuts[i]+4*s.Cut[j])
@@ -226,7 +226,7 @@ func (t *Lattice) runsFit(period float64, p platform.Platform) bool {
 		if !cut(j) {
 			continue
 		}
-		w.Below(j, func(i int) bool {
+		w.VisitSubsets(j, func(i int) bool {
 			if t.Work[j]-t.Work[i] > most {
 				return false
 			}

@@ -45,7 +45,7 @@ func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
 // Of returns the view of a graph whose k-th forward operation has the k-th backward
 // operation from the end as its twin, which reads the twins of all readers; the loss
 // may have a twin, the first. The error wraps ErrGraph. O(nodes + edges·log(edges)).
-func Of(g *graph.Graph) (*View, error) {
+func New(g *graph.Graph) (*View, error) {
 	v := &View{Graph: g}
 	var backward []int
 	loss := -1
