@@ -88,7 +88,12 @@ func TestJudge(t *testing.T) {
 		{"stopped for no reason", Answer{Status: Feasible, X: y, Bound: 11.5}, Feasible, Unknown, y, 11.5, ""},
 		{"stopped by a clock nobody set", Answer{Status: Feasible, Stop: Time, X: y, Bound: 11.5}, Feasible, Unknown, y, 11.5, ""},
 		{"stopped with the gap closed", Answer{Status: Feasible, Stop: Nodes, X: x, Bound: 11}, Optimal, NotStopped, x, 11, ""},
-		{"stopped with a wrong point", Answer{Status: Feasible, Stop: Nodes, X: []float64{3, 2}, Bound: 14}, Imprecise, Nodes, nil, -inf, "sum[0]"},
+		{
+			"stopped with a wrong point",
+			Answer{Status: Feasible, Stop: Nodes, X: []float64{3, 2}, Bound: 14},
+			Imprecise, Nodes, nil, -inf,
+			"sum[0]",
+		},
 		{"nothing found", Answer{Status: NoSolution, Stop: Iterations, Bound: 12}, NoSolution, Iterations, nil, 12, ""},
 		{"nothing found, no bound", Answer{Status: NoSolution, Stop: Memory, Bound: inf}, NoSolution, Memory, nil, 17, ""},
 		{"a point after all", Answer{Status: NoSolution, Stop: Nodes, X: y, Bound: 12}, Feasible, Nodes, y, 12, ""},
@@ -110,8 +115,10 @@ func TestJudge(t *testing.T) {
 			if bound == -inf {
 				bound = inf
 			}
-			if r.Status != c.status || r.Stop != c.stop || !slices.Equal(got, c.x) || r.Bound != bound || !strings.Contains(r.Note, c.note) || (c.note == "") != (r.Note == "") {
-				t.Errorf("%v, %v, %v, bound %v, %q\nwant %v, %v, %v, bound %v, %q", r.Status, r.Stop, got, r.Bound, r.Note, c.status, c.stop, c.x, bound, c.note)
+			if r.Status != c.status || r.Stop != c.stop || !slices.Equal(got, c.x) || r.Bound != bound || !strings.Contains(r.Note, c.note) ||
+				(c.note == "") != (r.Note == "") {
+				t.Errorf("%v, %v, %v, bound %v, %q\nwant %v, %v, %v, bound %v, %q", r.Status, r.Stop, got, r.Bound, r.Note, c.status, c.stop, c.x,
+					bound, c.note)
 			}
 			if kept := r.X != nil; kept != (c.x != nil || c.status == Imprecise) {
 				t.Errorf("values %v", r.X)

@@ -144,7 +144,8 @@ func dropSmall(m *milp.Model, d *milp.Data) error {
 			}
 			tiny++
 			if a*math.Max(math.Abs(d.Lower[j]), math.Abs(d.Upper[j])) > small {
-				return fmt.Errorf("%w: coefficient %g of %s in %s is below %g, which libraries drop, but matters at the variable's bounds: rescale them",
+				return fmt.Errorf("%w: coefficient %g of %s in %s is below %g, which libraries drop, but matters at the variable's bounds: rescale "+
+					"them",
 					ErrModel, d.Val[k], m.Col(int(j)).Name(), m.Row(i).Name(), small)
 			}
 		}

@@ -137,7 +137,8 @@ func highs3094() *milp.Model {
 func nearlyFits() *milp.Model {
 	inf := math.Inf(1)
 	m := newProbe("weights that nearly fit")
-	a, b, y, z := m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf)
+	a, b, y, z := m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf),
+		m.col(milp.Continuous, 0, inf)
 	n := m.col(milp.Binary, 0, 1)
 	m.row(1, 1, milp.Term{Coef: 1, Var: a}, milp.Term{Coef: 1, Var: z})
 	m.row(0, 0, milp.Term{Coef: 1, Var: b}, milp.Term{Coef: 1, Var: y}, milp.Term{Coef: -1, Var: z})
@@ -235,8 +236,10 @@ func twoProcessors() *milp.Model {
 	m.row(0, 0, milp.Term{Coef: -1, Var: x[1]}, milp.Term{Coef: 1, Var: x[3]}, milp.Term{Coef: 1, Var: x[4]}, milp.Term{Coef: 1, Var: x[5]})
 	m.row(1, inf, milp.Term{Coef: 1, Var: x[1]}, milp.Term{Coef: 1, Var: x[2]})
 	m.row(-inf, 1, milp.Term{Coef: 1, Var: x[4]}, milp.Term{Coef: 1, Var: x[6]})
-	m.row(750, inf, milp.Term{Coef: 1, Var: x[0]}, milp.Term{Coef: -250, Var: x[1]}, milp.Term{Coef: -0.000499725341796875, Var: x[3]}, milp.Term{Coef: -1500.0004997253418, Var: x[5]}, milp.Term{Coef: -1500, Var: x[7]})
-	m.row(-inf, 200, milp.Term{Coef: 200, Var: x[1]}, milp.Term{Coef: 300, Var: x[3]}, milp.Term{Coef: 500, Var: x[5]}, milp.Term{Coef: 400, Var: x[7]})
+	m.row(750, inf, milp.Term{Coef: 1, Var: x[0]}, milp.Term{Coef: -250, Var: x[1]}, milp.Term{Coef: -0.000499725341796875, Var: x[3]},
+		milp.Term{Coef: -1500.0004997253418, Var: x[5]}, milp.Term{Coef: -1500, Var: x[7]})
+	m.row(-inf, 200, milp.Term{Coef: 200, Var: x[1]}, milp.Term{Coef: 300, Var: x[3]}, milp.Term{Coef: 500, Var: x[5]},
+		milp.Term{Coef: 400, Var: x[7]})
 	m.row(-inf, 640.0078125, milp.Term{Coef: 300, Var: x[2]}, milp.Term{Coef: 640, Var: x[4]}, milp.Term{Coef: 500, Var: x[6]})
 	return m.min(milp.Term{Coef: 1, Var: x[0]})
 }

@@ -66,7 +66,8 @@ func TestProbesAreSolved(t *testing.T) {
 		}
 		for i, lower := range d.RowLower {
 			y := exact(d.Val[d.Start[i]:d.Start[i+1]], x, d.Col[d.Start[i]:d.Start[i+1]])
-			if !math.IsInf(lower, -1) && new(big.Rat).Add(y, slack).Cmp(new(big.Rat).SetFloat64(lower)) < 0 || !math.IsInf(d.RowUpper[i], 1) && new(big.Rat).Sub(y, slack).Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
+			if !math.IsInf(lower, -1) && new(big.Rat).Add(y, slack).Cmp(new(big.Rat).SetFloat64(lower)) < 0 || !math.IsInf(d.RowUpper[i], 1) &&
+				new(big.Rat).Sub(y, slack).Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
 				t.Errorf("%s: row %d is %v, not from %v to %v", p.Name, i, y, lower, d.RowUpper[i])
 			}
 		}
@@ -90,7 +91,8 @@ func exact(val, x []float64, col []int32) *big.Rat {
 // found out.
 func TestWrong(t *testing.T) {
 	// It does not take 2^25 points on.
-	if w := solvers.Wrong(t.Context(), enumerate.New()); len(w) != 1 || !strings.HasPrefix(w[0], "HiGHS 2204") || !strings.Contains(w[0], "not supported") {
+	if w := solvers.Wrong(t.Context(), enumerate.New()); len(w) != 1 || !strings.HasPrefix(w[0], "HiGHS 2204") ||
+		!strings.Contains(w[0], "not supported") {
 		t.Errorf("enumeration: %v", w)
 	}
 	for want, b := range map[string]solvers.Backend{

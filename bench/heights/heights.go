@@ -143,7 +143,8 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 // by how much the others are above it, and in how many the placement takes more than
 // the plan's memory. Means are geometric, of height over load.
 func (h *Heights) Write(w io.Writer) {
-	t := render.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3, 4, 5, 6, 8)
+	t := render.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3,
+		4, 5, 6, 8)
 	for _, p := range catalog.Problems() {
 		var over []float64
 		atLoad, least, beyond := 0, 0, 0
@@ -174,7 +175,10 @@ func (h *Heights) Write(w io.Writer) {
 		if worst.Instance != "" {
 			of = worst.Instance + ", " + worst.Method
 		}
-		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.GeoMean(over) - 1), render.Percent(worst.AboveLoad()), of, beyond})
+		t.AppendRow(table.Row{
+			p.Name, len(over), atLoad, least, render.Percent(stats.GeoMean(over) - 1), render.Percent(worst.AboveLoad()), of,
+			beyond,
+		})
 	}
 	t.Render()
 }

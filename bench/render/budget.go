@@ -12,7 +12,8 @@ import (
 
 // GPU says what a GPU goes to: "16 GiB = 9.1 GiB resident + 6.9 GiB for the plan".
 func GPU(b *solve.Budget) string {
-	return fmt.Sprintf("%s = %s resident and reserved + %s for the plan", platform.FormatBytes(b.GPU), platform.FormatBytes(b.Resident()), platform.FormatBytes(b.Memory))
+	return fmt.Sprintf("%s = %s resident and reserved + %s for the plan", platform.FormatBytes(b.GPU), platform.FormatBytes(b.Resident()),
+		platform.FormatBytes(b.Memory))
 }
 
 // Budget prints what the memory of a GPU goes to.
@@ -34,13 +35,15 @@ func Budget(w io.Writer, in *solve.Instance, r *solve.BudgetReport) {
 		t.AppendRow(table.Row{x.name, platform.FormatBytes(x.size), Percent(x.size / b.GPU)})
 	}
 	t.Render()
-	fmt.Fprintf(w, "\n%s needs %s at least, and %s to keep everything: %s\n", r.Problem, platform.FormatBytes(r.Least), platform.FormatBytes(r.Most), r.Fits(b.Memory))
+	fmt.Fprintf(w, "\n%s needs %s at least, and %s to keep everything: %s\n", r.Problem, platform.FormatBytes(r.Least),
+		platform.FormatBytes(r.Most), r.Fits(b.Memory))
 	for _, x := range r.Optimizers {
 		fmt.Fprintf(w, "with %-9s %s for the plan: %s\n", x.Name, platform.FormatBytes(max(0, x.Memory)), x.Fits)
 	}
 	switch {
 	case r.LargestBatch > 0:
-		fmt.Fprintf(w, "from a batch of %d on no plan is known to fit; this one is of %d (sizes of activations in proportion)\n", r.LargestBatch+1, r.Batch)
+		fmt.Fprintf(w, "from a batch of %d on no plan is known to fit; this one is of %d (sizes of activations in proportion)\n",
+			r.LargestBatch+1, r.Batch)
 	case in.Graph() == nil && r.Batch > 0:
 		fmt.Fprintln(w, "no batch fits")
 	default:

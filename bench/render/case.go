@@ -63,7 +63,8 @@ func (c *Case) Remarks() (list []string) {
 	}
 	p, compute := c.Setting.Platform, c.Instance.Compute()
 	if rate := p.Bandwidth; rate > platform.NoLink && c.High/rate > 1e4*compute && compute > 0 {
-		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written 12GB/s",
+		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written "+
+			"12GB/s",
 			platform.FormatRate(rate), c.Memory(c.High), platform.FormatSeconds(c.High/rate), platform.FormatSeconds(compute)))
 	}
 	switch {
@@ -73,7 +74,8 @@ func (c *Case) Remarks() (list []string) {
 		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", c.Memory(p.Memory), c.Memory(c.High)))
 	}
 	if b := c.Problem.Resident(c.Instance); b > 0 && c.Budget == nil {
-		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", c.Memory(b)))
+		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them",
+			c.Memory(b)))
 	}
 	return list
 }
@@ -87,7 +89,8 @@ func Result(w io.Writer, c *Case, r *solve.Result) {
 	}
 	method := fmt.Sprintf("%s (%s)", r.Method, r.Kind)
 	if f := r.Formulation; f != nil {
-		method += fmt.Sprintf(", MILP %s: %s (%d integer), %s", f.Name, platform.Count(f.Variables, "variable"), f.Integers, platform.Count(f.Constraints, "constraint"))
+		method += fmt.Sprintf(", MILP %s: %s (%d integer), %s", f.Name, platform.Count(f.Variables, "variable"), f.Integers,
+			platform.Count(f.Constraints, "constraint"))
 	}
 	if b := c.Budget; b != nil {
 		line("GPU", "%s", GPU(b))

@@ -37,7 +37,8 @@ func heading(c *Case, x *curve.Curve) string {
 		}
 		return s
 	case curve.OverProcessors:
-		return s + fmt.Sprintf("%s on each GPU (%s model), %s a link", c.Memory(x.Platform.Memory), c.Setting.MemoryModel, platform.FormatRate(x.Platform.Bandwidth))
+		return s + fmt.Sprintf("%s on each GPU (%s model), %s a link", c.Memory(x.Platform.Memory), c.Setting.MemoryModel,
+			platform.FormatRate(x.Platform.Bandwidth))
 	}
 	return s + fmt.Sprintf("%s to %s%s", c.Memory(x.Low), c.Memory(x.High), c.Link())
 }

@@ -18,7 +18,8 @@ func Fragmentation(w io.Writer, f *fragmentation.Fragmentation, capacity int64) 
 	if capacity != allocator.Unlimited {
 		on = "devices of " + size(capacity)
 	}
-	fmt.Fprintf(w, "%s plan for %s by %s, %s on %s%s\n\n", f.Problem, f.Instance.Name, f.Method, platform.Count(f.Steps, "step"), on, givenBack(f.Late))
+	fmt.Fprintf(w, "%s plan for %s by %s, %s on %s%s\n\n", f.Problem, f.Instance.Name, f.Method, platform.Count(f.Steps, "step"), on,
+		givenBack(f.Late))
 	t := Table(w, table.Row{"device", "allocator", "requested", "reserved", "internal", "external", "blocks", "runs in"}, 3, 4, 5, 6, 7, 8)
 	for _, r := range f.Runs {
 		device := r.Device
@@ -54,8 +55,10 @@ func Batches(w io.Writer, several bool, b *fragmentation.Batcher, points []*frag
 	if several {
 		what = "batches"
 	}
-	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %s%s\n\n", what, b.Network, size(float64(b.Capacity)), b.Problem.Name, platform.Count(b.Steps, "step"), givenBack(b.Late))
-	t := Table(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7, 8, 9)
+	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %s%s\n\n", what, b.Network, size(float64(b.Capacity)), b.Problem.Name,
+		platform.Count(b.Steps, "step"), givenBack(b.Late))
+	t := Table(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7,
+		8, 9)
 	for _, x := range points {
 		row := table.Row{x.Method, x.Allocator, x.Batch, "-", "-", "-", "-", "-", "-"}
 		if x.Fits {
@@ -74,8 +77,10 @@ func Batches(w io.Writer, several bool, b *fragmentation.Batcher, points []*frag
 // Placed prints the placement of a plan's tensors.
 func Placed(w io.Writer, x *fragmentation.Placed) {
 	size, height, p := platform.FormatBytes, *x.Objective, x.Of
-	fmt.Fprintf(w, "%s: %s of the plan of %s by %s\n", x.Lifetimes.Name, platform.Count(len(x.Lifetimes.Buffers), "buffer"), p.Problem, p.Method)
-	fmt.Fprintf(w, "  height      %s (%.0f bytes), %s above the load\n", size(height), height, Percent((height-x.Bound.Value)/max(x.Bound.Value, 1)))
+	fmt.Fprintf(w, "%s: %s of the plan of %s by %s\n", x.Lifetimes.Name, platform.Count(len(x.Lifetimes.Buffers), "buffer"), p.Problem,
+		p.Method)
+	fmt.Fprintf(w, "  height      %s (%.0f bytes), %s above the load\n", size(height), height,
+		Percent((height-x.Bound.Value)/max(x.Bound.Value, 1)))
 	fmt.Fprintf(w, "  status      %s\n", x.Status)
 	if x.Memory > 0 {
 		word := "fits in"

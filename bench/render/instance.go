@@ -27,7 +27,8 @@ func Instance(w io.Writer, in plan.Instance) {
 	case *chain.Chain:
 		layers(w, made)
 	default:
-		fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n", in.Title(), in.Size(), platform.Count(in.Batch(), "sample"), platform.FormatSeconds(in.TotalTime()))
+		fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n", in.Title(), in.Size(), platform.Count(in.Batch(), "sample"),
+			platform.FormatSeconds(in.TotalTime()))
 	}
 }
 
@@ -56,7 +57,8 @@ const mostHeld = 10
 // step prints a training step: phases, storages, and what holds the peak.
 func step(w io.Writer, o *catalog.Outline) {
 	x := o.Step
-	fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n\n", o.Instance.Name, platform.Count(x.Nodes, "node"), platform.Count(o.Samples, "sample"), platform.FormatSeconds(o.Compute))
+	fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n\n", o.Instance.Name, platform.Count(x.Nodes, "node"),
+		platform.Count(o.Samples, "sample"), platform.FormatSeconds(o.Compute))
 	t := Table(w, table.Row{"phase", "nodes", "time"}, 2, 3)
 	for _, p := range x.Phases {
 		t.AppendRow(table.Row{p.Phase, p.Nodes, platform.FormatSeconds(p.Time)})
@@ -68,7 +70,8 @@ func step(w io.Writer, o *catalog.Outline) {
 		t.AppendRow(table.Row{k.Kind, k.Storages, platform.FormatBytes(k.Bytes), platform.FormatBytes(k.Resident)})
 	}
 	t.Render()
-	fmt.Fprintf(w, "\nkeeping everything peaks at %s, beside what is resident, at %s: workspace %s and %s\n", platform.FormatBytes(x.Peak), x.PeakNode, platform.FormatBytes(x.Workspace), platform.Count(len(x.Held), "storage"))
+	fmt.Fprintf(w, "\nkeeping everything peaks at %s, beside what is resident, at %s: workspace %s and %s\n", platform.FormatBytes(x.Peak),
+		x.PeakNode, platform.FormatBytes(x.Workspace), platform.Count(len(x.Held), "storage"))
 	t = Table(w, table.Row{"held at the peak", "kind", "size", "share", "made by"}, 3, 4)
 	for _, h := range x.Held[:min(len(x.Held), mostHeld)] {
 		t.AppendRow(table.Row{h.Storage, h.Kind, platform.FormatBytes(h.Bytes), Percent(h.Bytes / x.Peak), h.Writer})
@@ -99,7 +102,10 @@ func layers(w io.Writer, c *chain.Chain) {
 		weight, saved = weight+float64(j-i)*l.Weight, saved+float64(j-i)*l.Saved
 		i = j
 	}
-	t.AppendFooter(table.Row{"", platform.Count(c.Len(), "layer"), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved), platform.FormatBytes(weight)})
+	t.AppendFooter(table.Row{
+		"", platform.Count(c.Len(), "layer"), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved),
+		platform.FormatBytes(weight),
+	})
 	fmt.Fprintf(w, "%s: %s a step, input %s\n\n", c.Name, platform.Count(c.Samples, "sample"), platform.FormatBytes(c.Input.Activation))
 	t.Render()
 }
@@ -119,7 +125,8 @@ func nodes(w io.Writer, g *graph.Graph) {
 			platform.FormatBytes(n.Overhead), platform.FormatBytes(n.Weight), Wrap(strings.Join(reads, ", "), 60),
 		})
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s a step, input %s, computing once %s\n\n", g.Name, platform.Count(g.Len(), "node"), platform.Count(len(g.Edges), "edge"), platform.Count(g.Samples, "sample"),
+	fmt.Fprintf(w, "%s: %s, %s, %s a step, input %s, computing once %s\n\n", g.Name, platform.Count(g.Len(), "node"),
+		platform.Count(len(g.Edges), "edge"), platform.Count(g.Samples, "sample"),
 		platform.FormatBytes(g.Input), platform.FormatSeconds(g.TotalTime()))
 	t.Render()
 }

@@ -17,7 +17,8 @@ import (
 func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 	fmt.Fprintf(w, "%s: needs %s%s\n", r.Instance.Name, platform.FormatBytes(r.Activations+r.State), has(r, gpu))
 	if r.Memory <= 0 {
-		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much: shard it (FSDP, ZeRO) or use more GPUs\n", platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory))
+		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much: shard it (FSDP, ZeRO) or use more GPUs\n",
+			platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory))
 	}
 	if len(r.Rows) > 0 {
 		t := Table(w, table.Row{"strategy", "step time", "", "peak memory", "optimality gap"}, 2, 3, 4)
@@ -30,7 +31,8 @@ func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 		fmt.Fprintf(w, "no plan of these strategies is faster than %s (%s)\n", platform.FormatSeconds(b.Value), b.Proof)
 	}
 	if r.Best() == nil && r.Memory > 0 {
-		fmt.Fprintf(w, "a plan is known from %s of activations on; there are %s\n", platform.FormatBytes(r.Minimum), platform.FormatBytes(r.Memory))
+		fmt.Fprintf(w, "a plan is known from %s of activations on; there are %s\n", platform.FormatBytes(r.Minimum),
+			platform.FormatBytes(r.Memory))
 		if r.ProvedMinimum > 0 {
 			fmt.Fprintf(w, "proved: no plan of these strategies fits in less than %s\n", platform.FormatBytes(r.ProvedMinimum))
 		}
@@ -43,9 +45,11 @@ func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 // has says what there is for the step.
 func has(r *strategy.Ranking, gpu string) string {
 	if r.Budget == nil {
-		return fmt.Sprintf(", %s of them activations; there are %s for activations", platform.FormatBytes(r.Activations), platform.FormatBytes(r.Memory))
+		return fmt.Sprintf(", %s of them activations; there are %s for activations", platform.FormatBytes(r.Activations),
+			platform.FormatBytes(r.Memory))
 	}
-	return fmt.Sprintf(" (%s activations, %s state); %s has %s (%s usable)", platform.FormatBytes(r.Activations), platform.FormatBytes(r.State),
+	return fmt.Sprintf(" (%s activations, %s state); %s has %s (%s usable)", platform.FormatBytes(r.Activations),
+		platform.FormatBytes(r.State),
 		gpu, platform.FormatBytes(r.Budget.GPU), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve))
 }
 
@@ -66,7 +70,10 @@ func strategyRow(x *strategy.Row, r *strategy.Ranking) table.Row {
 	case x.Gap != nil:
 		gap = fmt.Sprintf("%.2g %%", 100**x.Gap)
 	}
-	return table.Row{x.Strategy, platform.FormatSeconds(*x.StepTime), fmt.Sprintf("%+.1f %%", 100**x.Slowdown), platform.FormatBytes(*x.Peak), gap}
+	return table.Row{
+		x.Strategy, platform.FormatSeconds(*x.StepTime), fmt.Sprintf("%+.1f %%", 100**x.Slowdown), platform.FormatBytes(*x.Peak),
+		gap,
+	}
 }
 
 // why says in a few words why a strategy has no plan.

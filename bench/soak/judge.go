@@ -82,7 +82,10 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 }
 
 func setting(t *trial, b solvers.Backend) solve.Setting {
-	return solve.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: t.threads, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
+	return solve.Setting{
+		Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: t.threads, Time: perMethod, Slots: 50,
+		MemoryModel: plan.TaskModel,
+	}
 }
 
 // A verdict holds the results on a trial against each other and the truth.
@@ -200,11 +203,17 @@ func (v *verdict) judgeTogether() {
 	}
 	for _, r := range v.results {
 		if r.Status == solve.Infeasible {
-			v.found = append(v.found, finding{r.method, r.backend, "infeasible where there is a plan", fmt.Sprintf("%s, but %s has one of %v s", r.Error, best.method, *best.Objective)})
+			v.found = append(v.found, finding{
+				r.method, r.backend, "infeasible where there is a plan",
+				fmt.Sprintf("%s, but %s has one of %v s", r.Error, best.method, *best.Objective),
+			})
 		}
 		for _, b := range r.Bounds {
 			if len(b.Assumptions) == 0 && b.Value > *best.Objective*(1+near) {
-				v.found = append(v.found, finding{r.method, r.backend, "a wrong bound", fmt.Sprintf("%v s by %s, but %s has a plan of %v s", b.Value, b.By, best.method, *best.Objective)})
+				v.found = append(v.found, finding{
+					r.method, r.backend, "a wrong bound",
+					fmt.Sprintf("%v s by %s, but %s has a plan of %v s", b.Value, b.By, best.method, *best.Objective),
+				})
 				break
 			}
 		}

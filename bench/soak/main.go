@@ -41,7 +41,10 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s := &soak{backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[solve.Status]int{}}
+	s := &soak{
+		backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{},
+		statuses: map[string]map[solve.Status]int{},
+	}
 	fmt.Printf("soak: seed %d, for %v\n", *seed, *length)
 	trials, programs := 0, newMIPs()
 	for start := time.Now(); ctx.Err() == nil && (trials == 0 || time.Since(start) < *length); trials++ {

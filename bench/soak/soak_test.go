@@ -59,12 +59,18 @@ func TestJudge(t *testing.T) {
 		{"error", false, &solve.Result{Status: solve.Failed, Error: "a solver's"}, []string{"error"}},
 		{"bound", false, &solve.Result{Status: solve.Limit, Bounds: bound(slower)}, []string{"a wrong bound"}},
 		{"bound that binds", false, &solve.Result{Status: solve.Limit, Bounds: bound(slower, plan.OnePeriodic)}, []string{"a wrong bound"}},
-		{"not optimal", false, with(solve.Optimal, slower, bound(slower)), []string{"verify disagrees", "optimal, which it is not", "a wrong bound"}},
+		{
+			"not optimal", false, with(solve.Optimal, slower, bound(slower)),
+			[]string{"verify disagrees", "optimal, which it is not", "a wrong bound"},
+		},
 		{"too fast", false, with(solve.Feasible, faster, nil), []string{"verify disagrees", "a plan that beats the optimum"}},
 		{"not infeasible", false, &solve.Result{Status: solve.Infeasible}, []string{"infeasible where there is a plan"}},
 		{"a plan of nothing", true, with(solve.Feasible, least, nil), []string{"a plan where there is none"}},
 	} {
-		v := &verdict{t: &trial{problem: method.Remat(), about: testcase.Remat()}, in: in, answered: true, infeasible: x.infeasible, least: least, optimum: optimum}
+		v := &verdict{
+			t: &trial{problem: method.Remat(), about: testcase.Remat()}, in: in, answered: true, infeasible: x.infeasible, least: least,
+			optimum: optimum,
+		}
 		v.judge("method", "backend", x.r)
 		var kinds []string
 		for _, f := range v.found {

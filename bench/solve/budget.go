@@ -53,7 +53,8 @@ func (p *Problem) Budget(in *Instance, gpu, reserve float64, o Optimizer) (*Budg
 	}
 	b.Memory = in.Unit().Bytes(in.Unit().FromBytes(gpu - b.Resident()))
 	if !(b.Memory > 0) {
-		return b, InputError(fmt.Errorf("--gpu %s: what is resident takes %s, so nothing is left for a plan; workbench budget lists it", platform.Byte.Exactly(gpu), platform.Byte.Exactly(b.Resident())))
+		return b, InputError(fmt.Errorf("--gpu %s: what is resident takes %s, so nothing is left for a plan; workbench budget lists it",
+			platform.Byte.Exactly(gpu), platform.Byte.Exactly(b.Resident())))
 	}
 	return b, nil
 }

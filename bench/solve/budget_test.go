@@ -35,8 +35,14 @@ func TestLargest(t *testing.T) {
 func TestStepsGrowWithTheirBatch(t *testing.T) {
 	g := &training.Graph{
 		Samples: 2, Input: 3,
-		Storages: []training.Storage{{Bytes: 10, Kind: training.Value}, {Bytes: 20, Kind: training.Parameter}, {Bytes: 30, Kind: training.Input}, {Bytes: 40, Kind: training.Gradient}, {Bytes: 4, Kind: training.LossValue}},
-		Nodes:    []training.Node{{Workspace: 5}},
+		Storages: []training.Storage{
+			{Bytes: 10, Kind: training.Value},
+			{Bytes: 20, Kind: training.Parameter},
+			{Bytes: 30, Kind: training.Input},
+			{Bytes: 40, Kind: training.Gradient},
+			{Bytes: 4, Kind: training.LossValue},
+		},
+		Nodes: []training.Node{{Workspace: 5}},
 	}
 	d := scaleStep(g, 2)
 	for s, want := range []float64{20, 20, 60, 40, 4} {

@@ -134,7 +134,8 @@ func ExportDSA(w io.Writer, in plan.Instance) error {
 func exported(in plan.Instance, to string) (*lifetimes.Lifetimes, error) {
 	l, ok := in.(*lifetimes.Lifetimes)
 	if !ok {
-		return nil, fmt.Errorf("%s: a %s, and %s takes lifetimes; workbench place PLAN --output FILE makes those of a plan", in.Title(), in.Kind(), to)
+		return nil, fmt.Errorf("%s: a %s, and %s takes lifetimes; workbench place PLAN --output FILE makes those of a plan", in.Title(),
+			in.Kind(), to)
 	}
 	return l, nil
 }

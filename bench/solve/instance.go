@@ -47,7 +47,8 @@ func (p *Problem) Count(in *Instance, model string) (string, error) {
 	case model != "" && !slices.Contains(known, model):
 		return "", InputError(fmt.Errorf("--model %q: %s", model, nearest.Hint(model, known)))
 	case model == platform.SavedModel && c == nil:
-		return "", InputError(fmt.Errorf("--model saved: the nodes of %s say what they put out and not what they save; --model paper counts the former", in.Name))
+		return "", InputError(fmt.Errorf("--model saved: the nodes of %s say what they put out and not what they save; --model paper counts "+
+			"the former", in.Name))
 	case !p.Models:
 		return "", nil
 	case c == nil:

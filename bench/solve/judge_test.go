@@ -41,7 +41,12 @@ func outcome(t *testing.T, out solve.Outcome, gap float64) *solve.Result {
 	m := &solve.Method{Name: "fake", Kind: solve.Exact, Run: func(context.Context, *solve.Instance, solve.Setting) (*solve.Outcome, error) {
 		out.Plan = plan.New(plan.Remat, "fake", in.Instance, machine)
 		at := 0.0
-		for _, o := range []plan.Op{{Op: plan.OpFAll, Layer: 1}, {Op: plan.OpFAll, Layer: 2}, {Op: plan.OpB, Layer: 2}, {Op: plan.OpB, Layer: 1}} {
+		for _, o := range []plan.Op{
+			{Op: plan.OpFAll, Layer: 1},
+			{Op: plan.OpFAll, Layer: 2},
+			{Op: plan.OpB, Layer: 2},
+			{Op: plan.OpB, Layer: 1},
+		} {
 			o.Start, o.End = at, at+1
 			at++
 			out.Plan.Ops = append(out.Plan.Ops, o)
@@ -66,18 +71,29 @@ func TestJudge(t *testing.T) {
 		within int // assumptions
 		claims int
 	}{
-		"certified":            {out: bound(4, proof.Certified), status: solve.Optimal, ended: proof.Closed, bound: 4},
-		"search":               {out: bound(4, proof.Search), status: solve.Optimal, ended: proof.Closed, bound: 4},
-		"a solver's word":      {out: bound(4, proof.Solver), status: solve.Feasible, ended: proof.NoProof, bound: 1, claims: 1},
-		"an assumption":        {out: bound(4, proof.Certified, plan.OnePeriodic), status: solve.Feasible, ended: proof.Closed, bound: 1, within: 1},
-		"the gap asked for":    {out: bound(3.9, proof.Certified), gap: 0.05, status: solve.Feasible, ended: proof.Gap, bound: 3.9},
-		"open":                 {out: bound(3.9, proof.Certified), status: solve.Feasible, ended: proof.NoProof, bound: 3.9},
-		"a claim that is less": {out: solve.Outcome{Claims: []proof.Claim{{By: "highs", Value: 0.5}}}, status: solve.Feasible, ended: proof.NoProof, bound: 1},
-		"a claim":              {out: solve.Outcome{Claims: []proof.Claim{{By: "highs", Value: 3}}}, status: solve.Feasible, ended: proof.NoProof, bound: 1, claims: 1},
+		"certified":       {out: bound(4, proof.Certified), status: solve.Optimal, ended: proof.Closed, bound: 4},
+		"search":          {out: bound(4, proof.Search), status: solve.Optimal, ended: proof.Closed, bound: 4},
+		"a solver's word": {out: bound(4, proof.Solver), status: solve.Feasible, ended: proof.NoProof, bound: 1, claims: 1},
+		"an assumption": {
+			out: bound(4, proof.Certified, plan.OnePeriodic), status: solve.Feasible, ended: proof.Closed, bound: 1,
+			within: 1,
+		},
+		"the gap asked for": {out: bound(3.9, proof.Certified), gap: 0.05, status: solve.Feasible, ended: proof.Gap, bound: 3.9},
+		"open":              {out: bound(3.9, proof.Certified), status: solve.Feasible, ended: proof.NoProof, bound: 3.9},
+		"a claim that is less": {
+			out: solve.Outcome{Claims: []proof.Claim{{By: "highs", Value: 0.5}}}, status: solve.Feasible,
+			ended: proof.NoProof, bound: 1,
+		},
+		"a claim": {
+			out: solve.Outcome{Claims: []proof.Claim{{By: "highs", Value: 3}}}, status: solve.Feasible, ended: proof.NoProof,
+			bound: 1, claims: 1,
+		},
 	} {
 		r := outcome(t, x.out, x.gap)
-		if r.Status != x.status || r.Ended != x.ended || r.Bound == nil || r.Bound.Value != x.bound || len(r.OptimalWithin) != x.within || len(r.Claims) != x.claims {
-			t.Errorf("%s: %s, ended %s, bound %+v, within %v, claims %v, error %v", name, r.Status, r.Ended, r.Bound, r.OptimalWithin, r.Claims, r.Err)
+		if r.Status != x.status || r.Ended != x.ended || r.Bound == nil || r.Bound.Value != x.bound || len(r.OptimalWithin) != x.within ||
+			len(r.Claims) != x.claims {
+			t.Errorf("%s: %s, ended %s, bound %+v, within %v, claims %v, error %v", name, r.Status, r.Ended, r.Bound, r.OptimalWithin, r.Claims,
+				r.Err)
 		}
 	}
 }
@@ -105,7 +121,10 @@ func TestAlarm(t *testing.T) {
 // Of bounds that are equal but for what certificates leave undone, the certified
 // one is named.
 func TestCertifiedIsPreferred(t *testing.T) {
-	r := outcome(t, solve.Outcome{Bounds: []solve.Bound{proof.BySearch(4, "search"), {Value: 4 * (1 - 9e-7), By: "model", Proof: proof.Certified}}}, 0)
+	r := outcome(t, solve.Outcome{Bounds: []solve.Bound{
+		proof.BySearch(4, "search"),
+		{Value: 4 * (1 - 9e-7), By: "model", Proof: proof.Certified},
+	}}, 0)
 	if r.Status != solve.Optimal || r.Bound.By != "model" || !slices.Equal(r.Bound.Assumptions, []string{}) {
 		t.Errorf("%s, %+v", r.Status, r.Bound)
 	}
@@ -115,7 +134,10 @@ func TestCertifiedIsPreferred(t *testing.T) {
 func TestSpent(t *testing.T) {
 	in := two(t)
 	for _, x := range []struct{ limit, spent, left time.Duration }{
-		{time.Hour, 0, time.Hour}, {time.Hour, 20 * time.Minute, 40 * time.Minute}, {time.Hour, 3 * time.Hour, 6 * time.Minute}, {0, time.Minute, 0},
+		{time.Hour, 0, time.Hour},
+		{time.Hour, 20 * time.Minute, 40 * time.Minute},
+		{time.Hour, 3 * time.Hour, 6 * time.Minute},
+		{0, time.Minute, 0},
 	} {
 		left := time.Duration(-1)
 		m := &solve.Method{Name: "fake", Run: func(ctx context.Context, _ *solve.Instance, _ solve.Setting) (*solve.Outcome, error) {
@@ -125,10 +147,14 @@ func TestSpent(t *testing.T) {
 			}
 			return nil, plan.ErrNoPlan
 		}}
-		p := &solve.Problem{Name: plan.Remat, Takes: []string{chain.Kind}, Bound: func(*solve.Instance, solve.Setting) solve.Bound { return solve.Bound{} }}
+		p := &solve.Problem{
+			Name: plan.Remat, Takes: []string{chain.Kind},
+			Bound: func(*solve.Instance, solve.Setting) solve.Bound { return solve.Bound{} },
+		}
 		r := solve.Run(t.Context(), p, m, in, solve.Setting{Time: x.limit, Spent: x.spent})
 		if left != x.left || r.Parameters.TimeLimit != x.limit.Seconds() {
-			t.Errorf("limit %v, spent %v: %v are left, want %v; the result says a limit of %g s", x.limit, x.spent, left, x.left, r.Parameters.TimeLimit)
+			t.Errorf("limit %v, spent %v: %v are left, want %v; the result says a limit of %g s", x.limit, x.spent, left, x.left,
+				r.Parameters.TimeLimit)
 		}
 	}
 }

@@ -16,7 +16,8 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 	if named != "" {
 		in, err := Load(named, stdin)
 		if err == nil && !in.made(p) {
-			err = InputError(fmt.Errorf("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", named, in.SHA256, p.Instance.SHA256))
+			err = InputError(fmt.Errorf("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", named, in.SHA256,
+				p.Instance.SHA256))
 		}
 		return in, err
 	}
@@ -33,7 +34,8 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 			first = err
 		}
 	}
-	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it with --instance FILE; place takes it behind the plan, and writes that of a placement with --output", p.Instance.Name, first))
+	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it with --instance FILE; place takes it "+
+		"behind the plan, and writes that of a placement with --output", p.Instance.Name, first))
 }
 
 // made reports whether the plan is of the instance, as far as it says.

@@ -44,10 +44,12 @@ func TestLoadOf(t *testing.T) {
 	}
 	folder := t.TempDir()
 	write(folder, "small.json", other)
-	if _, err := solve.LoadOf(p, filepath.Join(folder, "plan.json"), "", nil); err == nil || !strings.Contains(err.Error(), "--instance FILE") {
+	if _, err := solve.LoadOf(p, filepath.Join(folder, "plan.json"), "", nil); err == nil ||
+		!strings.Contains(err.Error(), "--instance FILE") {
 		t.Errorf("another network beside the plan: %v", err)
 	}
-	if _, err := solve.LoadOf(p, "plan.json", filepath.Join(folder, "small.json"), nil); err == nil || !strings.Contains(err.Error(), "is not the instance of this plan") {
+	if _, err := solve.LoadOf(p, "plan.json", filepath.Join(folder, "small.json"), nil); err == nil ||
+		!strings.Contains(err.Error(), "is not the instance of this plan") {
 		t.Errorf("another network by name: %v", err)
 	}
 }

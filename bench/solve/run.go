@@ -35,7 +35,8 @@ type InvalidPlanError struct {
 
 func (e *InvalidPlanError) Error() string {
 	v := e.Report.Violations[0]
-	return fmt.Sprintf("the plan of %s breaks %s; the first, %s: %s", e.Method, platform.Count(len(e.Report.Violations), "rule"), v.Rule, v.Detail)
+	return fmt.Sprintf("the plan of %s breaks %s; the first, %s: %s", e.Method, platform.Count(len(e.Report.Violations), "rule"), v.Rule,
+		v.Detail)
 }
 
 // Run runs one method on one instance. Whatever it returns has been replayed
@@ -137,7 +138,10 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 	r.Bounds = nil
 	if out.Plan == nil && out.Infeasible != nil && len(out.Supposing) == 0 {
 		r.Disproof = out.Infeasible
-		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
+		return r.fail(&plan.Infeasible{
+			Problem: r.Problem, Given: r.Platform.Memory,
+			Why: "certified: " + out.Infeasible.Formulation + " has no solution",
+		})
 	}
 	if out.Plan == nil {
 		r.withBounds(proved...)
@@ -164,7 +168,8 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
 	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {
-		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name, c.Formulation))
+		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name,
+			c.Formulation))
 	}
 	objective := report.Objective(r.Problem)
 	r.Objective, r.PeakMemory = &objective, &report.PeakMemory
@@ -253,7 +258,8 @@ func takes(p *Problem, m *Method, in *Instance) error {
 		return err
 	}
 	if !m.Accepts(in) {
-		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, KindWords(m.Takes), in.Name, KindWord(in.Kind()), p.Name))
+		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, KindWords(m.Takes),
+			in.Name, KindWord(in.Kind()), p.Name))
 	}
 	return nil
 }
@@ -319,7 +325,8 @@ func (r *Result) withBounds(more ...Bound) {
 func (r *Result) proves(c proof.Claim) bool {
 	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
 		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
-		return !math.IsInf(c.Value, 0) && RelativeGap(c.Value, b.Value) <= Tolerance && !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
+		return !math.IsInf(c.Value, 0) && RelativeGap(c.Value, b.Value) <= Tolerance &&
+			!slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
 	})
 }
 
@@ -379,7 +386,8 @@ func (r *Result) judge() {
 	for i := range r.Bounds {
 		b := &r.Bounds[i]
 		if RelativeGap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
-			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By, b.Value, b.Proof))
+			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By,
+				b.Value, b.Proof))
 			return
 		}
 	}
@@ -408,7 +416,8 @@ func JudgeTogether(results []*Result) (bound, conditional *Bound) {
 	if k := slices.IndexFunc(results, func(r *Result) bool { return r.Status == Feasible || r.Status == Optimal && r.Plan != nil }); k >= 0 {
 		for _, r := range results {
 			if r.Status == Infeasible {
-				r.fail(fmt.Errorf("%s proves that there is no plan (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err, results[k].Method))
+				r.fail(fmt.Errorf("%s proves that there is no plan (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err,
+					results[k].Method))
 			}
 		}
 	}

@@ -124,7 +124,9 @@ func (out *Outcome) Remark(note string) {
 
 // certify makes a certificate that the objective of a program is at least target
 // seconds, or as near to it as ctx and the level allow.
-func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Program, target float64, l formulation.Level) (*certificate.Certificate, error) {
+func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Program, target float64,
+	l formulation.Level,
+) (*certificate.Certificate, error) {
 	data := p.Model.Data()
 	maker, lp, err := s.openLP(&data)
 	if err != nil {

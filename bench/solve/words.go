@@ -74,7 +74,8 @@ func Waiting(again bool) func(*Instance, *Result) []Line {
 		if again {
 			s += ", again " + platform.FormatSeconds(noRounding(busy-once, whole))
 		}
-		s += fmt.Sprintf(", idle %s (%.2f %% longer)", platform.FormatSeconds(noRounding(whole-busy, whole)), 100*noRounding(whole-once, whole)/max(once, math.SmallestNonzeroFloat64))
+		s += fmt.Sprintf(", idle %s (%.2f %% longer)", platform.FormatSeconds(noRounding(whole-busy, whole)),
+			100*noRounding(whole-once, whole)/max(once, math.SmallestNonzeroFloat64))
 		return []Line{{"makespan", s}}
 	}
 }

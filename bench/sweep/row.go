@@ -122,14 +122,16 @@ type leanTask struct {
 
 func thinTask(t *Task) leanTask {
 	return leanTask{
-		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
+		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel,
+		t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
 
 func (t *leanTask) full() Task {
 	return Task{
-		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
+		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas,
+		t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
@@ -288,8 +290,9 @@ func (l *leanResult) full(t *Task) *solve.Result {
 		Platform:   t.Platform(),
 		Parameters: solve.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
 		Status:     l.Status, Error: l.Error, Note: l.Note,
-		Objective: l.Objective, Makespan: cmp.Or(l.Makespan, l.Objective), Span: l.Span, GPUMemory: l.GPUMemory, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
-		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*solve.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
+		Objective: l.Objective, Makespan: cmp.Or(l.Makespan, l.Objective), Span: l.Span, GPUMemory: l.GPUMemory, PeakMemory: l.PeakMemory,
+		Throughput: l.Throughput,
+		WallTime:   l.WallTime, CPUTime: l.CPUTime, Formulation: (*solve.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
 	}
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {
 		r.Backend = &solve.BackendRef{Name: name, Version: version}
@@ -299,7 +302,8 @@ func (l *leanResult) full(t *Task) *solve.Result {
 		r.Bound, r.Conditional = l.Unconditional.full(), l.Bound.full()
 	}
 	r.Claims, r.Ended = l.Claims, l.Ended
-	if c := r.Conditional; c != nil && r.Objective != nil && solve.RelativeGap(*r.Objective, c.Value) <= solve.Tolerance && r.Status != solve.Optimal {
+	if c := r.Conditional; c != nil && r.Objective != nil && solve.RelativeGap(*r.Objective, c.Value) <= solve.Tolerance &&
+		r.Status != solve.Optimal {
 		r.OptimalWithin = c.Assumptions
 	}
 	if r.Objective != nil && r.Bound != nil && r.Status != solve.Failed {

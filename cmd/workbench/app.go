@@ -142,7 +142,8 @@ func exitCode(err error) int {
 		return exitInfeasible
 	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid):
 		return exitInvalid
-	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, solve.ErrInput), errors.Is(err, solvers.ErrOption), errors.Is(err, solvers.ErrUnsupported):
+	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, solve.ErrInput), errors.Is(err, solvers.ErrOption),
+		errors.Is(err, solvers.ErrUnsupported):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan
@@ -153,9 +154,10 @@ func exitCode(err error) int {
 // newApp builds the command line. Commands print results to s.out and nothing else there.
 func newApp(s streams) *cli.App {
 	app := &cli.App{
-		Name:            "workbench",
-		Usage:           "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
-		UsageText:       "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
+		Name:  "workbench",
+		Usage: "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
+		UsageText: "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or " +
+			"zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
 		HideHelpCommand: true,
 		Reader:          s.in,
 		Writer:          s.out,
@@ -233,8 +235,12 @@ type common struct {
 func (o *common) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text or json", Destination: &o.format, Category: "output"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no remarks, only results and errors", Destination: &o.quiet, Category: "output"},
-		&cli.StringFlag{Name: "log-level", Value: "warn", Usage: "least `LEVEL` of log lines on standard error: debug, info, warn or error; debug includes the solver's own log", Destination: &o.logLevel, Category: "output"},
+		&cli.BoolFlag{
+			Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no remarks, only results and errors", Destination: &o.quiet,
+			Category: "output",
+		},
+		&cli.StringFlag{Name: "log-level", Value: "warn", Usage: "least `LEVEL` of log lines on standard error: debug, info, warn or error; " +
+			"debug includes the solver's own log", Destination: &o.logLevel, Category: "output"},
 	}
 }
 

@@ -89,7 +89,8 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 			// As JSON, the same.
 			out.Reset()
 			var c results.Comparison
-			status := runApp(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out, &errs)
+			status := runApp(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out,
+				&errs)
 			if err := json.Unmarshal(out.Bytes(), &c); err != nil || status != x.status || c.Regressed != (x.status == exitInternal) {
 				t.Errorf("status %d, %v, regressed %v", status, err, c.Regressed)
 			}

@@ -19,8 +19,14 @@ func newBenchExport(s streams) *cli.Command {
 		Usage:     "the rows of a sweep as CSV, Parquet, or in the Go benchmark format for benchstat",
 		ArgsUsage: "SWEEP",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the output: csv, parquet or benchfmt", Value: "csv", Destination: &format, Category: "output"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &output, Category: "output"},
+			&cli.StringFlag{
+				Name: "format", Usage: "`FORMAT` of the output: csv, parquet or benchfmt", Value: "csv", Destination: &format,
+				Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &output,
+				Category: "output",
+			},
 		},
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "bench export SWEEP [--format FORMAT] [--output FILE]")

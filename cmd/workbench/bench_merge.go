@@ -31,7 +31,10 @@ func newBenchMerge(s streams) *cli.Command {
 		ArgsUsage:   "FOLDER…",
 		Description: "The folders stay as they are. Tasks without a row are reported; workbench bench\nresume does them.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "into", Usage: "`FOLDER` that takes everything, new or one of the same sweep", Destination: &into, Category: "sweep"},
+			&cli.StringFlag{
+				Name: "into", Usage: "`FOLDER` that takes everything, new or one of the same sweep", Destination: &into,
+				Category: "sweep",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1<<16, "bench merge --into FOLDER FOLDER…", func(c *cli.Context, a []string) error {
 			if into == "" {
@@ -47,7 +50,10 @@ func newBenchMerge(s streams) *cli.Command {
 }
 
 func printMerged(s streams, o *common, into string, m *store.Merged) error {
-	out := merged{Sweep: m.Sweep, Folder: into, Tasks: m.Tasks, Rows: m.Rows, Added: m.Added, Repeated: m.Repeated, Damaged: []string{}, Missing: []string{}}
+	out := merged{
+		Sweep: m.Sweep, Folder: into, Tasks: m.Tasks, Rows: m.Rows, Added: m.Added, Repeated: m.Repeated, Damaged: []string{},
+		Missing: []string{},
+	}
 	for _, d := range m.Damaged {
 		out.Damaged = append(out.Damaged, d.String())
 		fmt.Fprintf(s.err, "workbench: %s; left out\n", render.OneLine(d.String()))
@@ -58,13 +64,15 @@ func printMerged(s streams, o *common, into string, m *store.Merged) error {
 	if o.json() {
 		return render.Document(s.out, "workbench.merged/v1", out)
 	}
-	fmt.Fprintf(s.out, "%s: %s of %s in %s, %d of them new", m.Sweep, platform.Count(m.Rows, "row"), platform.Count(m.Tasks, "task"), into, m.Added)
+	fmt.Fprintf(s.out, "%s: %s of %s in %s, %d of them new", m.Sweep, platform.Count(m.Rows, "row"), platform.Count(m.Tasks, "task"), into,
+		m.Added)
 	if m.Repeated > 0 {
 		fmt.Fprintf(s.out, ", %d were there already", m.Repeated)
 	}
 	fmt.Fprintln(s.out)
 	if n := len(m.Missing); n > 0 {
-		fmt.Fprintf(s.out, "without a row: %s, the first %s: workbench bench resume %s does them\n", platform.Count(n, "task"), out.Missing[0], into)
+		fmt.Fprintf(s.out, "without a row: %s, the first %s: workbench bench resume %s does them\n", platform.Count(n, "task"), out.Missing[0],
+			into)
 	}
 	return nil
 }

@@ -31,13 +31,29 @@ func newBenchReport(s streams) *cli.Command {
 		Description: "SWEEP is the folder of a sweep, or a file of rows. A sweep that is still running\n" +
 			"may be reported on: what is not done yet is counted.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output"},
-			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"},
+				Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead",
+				Destination: &o.folder, Category: "output",
+			},
 			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
-			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(results.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
-			&cli.StringFlag{Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(results.Groups(), ", "), Destination: &o.table.By, Category: "output"},
-			&cli.StringFlag{Name: "over", Usage: "with --table ratio: over what `METHOD` has, instead of the best bound", Destination: &o.table.Over, Category: "output"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet, Category: "output"},
+			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " +
+				strings.Join(results.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
+			&cli.StringFlag{
+				Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(results.Groups(), ", "),
+				Destination: &o.table.By, Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "over", Usage: "with --table ratio: over what `METHOD` has, instead of the best bound", Destination: &o.table.Over,
+				Category: "output",
+			},
+			&cli.BoolFlag{
+				Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet,
+				Category: "output",
+			},
 		},
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP] [--table WHAT]")
@@ -116,7 +132,8 @@ func readNight(path string) (*results.Night, error) {
 		return nil, err
 	}
 	if len(n.Rows) == 0 && n.Damage != "" {
-		return nil, solve.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path, n.Damage))
+		return nil, solve.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path,
+			n.Damage))
 	}
 	if len(n.Rows) == 0 {
 		return nil, solve.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))

@@ -37,10 +37,20 @@ type benchOptions struct {
 
 func (o *benchOptions) runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.GOMAXPROCS(0), DefaultText: "cores that the control group allows", Destination: &o.jobs, Category: "sweep"},
-		&cli.StringFlag{Name: "shard", Usage: "do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm array or an indexed Kubernetes job says)", Destination: &o.shard, Category: "sweep"},
-		&cli.BoolFlag{Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the run", Destination: &o.inProcess, Category: "sweep"},
-		&cli.BoolFlag{Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry, Category: "sweep"},
+		&cli.IntFlag{
+			Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.GOMAXPROCS(0),
+			DefaultText: "cores that the control group allows", Destination: &o.jobs, Category: "sweep",
+		},
+		&cli.StringFlag{Name: "shard", Usage: "do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm " +
+			"array or an indexed Kubernetes job says)", Destination: &o.shard, Category: "sweep"},
+		&cli.BoolFlag{
+			Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the run",
+			Destination: &o.inProcess, Category: "sweep",
+		},
+		&cli.BoolFlag{
+			Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry,
+			Category: "sweep",
+		},
 	}, o.flags()...)
 }
 
@@ -64,7 +74,10 @@ func newBenchRun(s streams) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the sweep in the folder, if there is one", Destination: &o.resume, Category: "sweep"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "say how many tasks there are and how long they may take, and do nothing", Destination: &o.dryRun, Category: "sweep"},
+			&cli.BoolFlag{
+				Name: "dry-run", Usage: "say how many tasks there are and how long they may take, and do nothing", Destination: &o.dryRun,
+				Category: "sweep",
+			},
 		}, o.runFlags()...),
 		Action: o.action(s, 1, 1, "bench run SPEC [--into FOLDER] [flags]", func(c *cli.Context, a []string) error {
 			if err := o.checkJobs(); err != nil {
@@ -162,7 +175,8 @@ func specError(s streams, err error) error {
 // would not be comparable.
 func sameVersion(dir string, list *store.Sweep) error {
 	if len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
-		return usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", dir, list.Tasks[0].Version, sweep.Version())
+		return usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", dir,
+			list.Tasks[0].Version, sweep.Version())
 	}
 	return nil
 }
@@ -184,7 +198,9 @@ func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, erro
 
 // runSweep does the tasks of list that have no row in dir. A new list, with its
 // files, is written there first.
-func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*solve.Instance) (err error) {
+func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep,
+	files map[string]*solve.Instance,
+) (err error) {
 	if err := sameVersion(dir, list); err != nil {
 		return err
 	}
@@ -331,7 +347,8 @@ func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files
 func reportDamage(s streams, o *benchOptions, st *store.Store) {
 	damaged, torn := st.Damaged()
 	for _, d := range damaged {
-		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", render.OneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
+		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", render.OneLine(d.String()),
+			filepath.Join(st.Dir(), "damaged.txt"))
 	}
 	for _, file := range torn {
 		if !o.quiet {

@@ -35,7 +35,10 @@ type address struct{ url, token, ca, credentials string }
 func (a *address) flags(token string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "token-file", Usage: token, Destination: &a.token, Category: "queue"},
-		&cli.StringFlag{Name: "tls-ca", Usage: "`FILE` with the certificate of who signed the server's, if the system does not know it", Destination: &a.ca, Category: "queue"},
+		&cli.StringFlag{
+			Name: "tls-ca", Usage: "`FILE` with the certificate of who signed the server's, if the system does not know it",
+			Destination: &a.ca, Category: "queue",
+		},
 		&cli.StringFlag{Name: "credentials", Usage: "`FILE` with the credentials of a NATS user", Destination: &a.credentials, Category: "queue"},
 	}
 }
@@ -65,22 +68,34 @@ func newBenchServe(s streams) *cli.Command {
 			"bench serve FOLDER goes on; workers wait ten minutes for that.",
 		Flags: append(append([]cli.Flag{
 			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
-			&cli.BoolFlag{Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry, Category: "sweep"},
-			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` where workers connect; other machines need --token-file", Value: defaultListen, Destination: &o.listen, Category: "queue"},
-			&cli.StringFlag{Name: "queue", Usage: "`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or tls://…", Destination: &o.url, Category: "queue"},
-			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate of this machine: workers connect to tls://HOST:PORT", Destination: &o.certificate, Category: "queue"},
+			&cli.BoolFlag{
+				Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry,
+				Category: "sweep",
+			},
+			&cli.StringFlag{
+				Name: "listen", Usage: "`HOST:PORT` where workers connect; other machines need --token-file", Value: defaultListen,
+				Destination: &o.listen, Category: "queue",
+			},
+			&cli.StringFlag{Name: "queue", Usage: "`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or " +
+				"tls://…", Destination: &o.url, Category: "queue"},
+			&cli.StringFlag{
+				Name: "tls-cert", Usage: "`FILE` with the certificate of this machine: workers connect to tls://HOST:PORT",
+				Destination: &o.certificate, Category: "queue",
+			},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key", Destination: &o.key, Category: "queue"},
-			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that nobody has collected included", Destination: &o.discard, Category: "queue"},
+			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that nobody has collected " +
+				"included", Destination: &o.discard, Category: "queue"},
 		}, o.address.flags("`FILE` whose first line workers have to know")...), o.common.flags()...),
-		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]", func(c *cli.Context, a []string) error {
-			if o.url != "" && (c.IsSet("listen") || o.certificate != "" || o.key != "") {
-				return usagef("--queue names a server that is there, --listen, --tls-cert and --tls-key are of one to start: give one or the others")
-			}
-			if (o.certificate == "") != (o.key == "") {
-				return usagef("--tls-cert and --tls-key belong together")
-			}
-			return benchServe(c.Context, s, o, a[0])
-		}),
+		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]",
+			func(c *cli.Context, a []string) error {
+				if o.url != "" && (c.IsSet("listen") || o.certificate != "" || o.key != "") {
+					return usagef("--queue names a server that is there, --listen, --tls-cert and --tls-key are of one to start: give one or the others")
+				}
+				if (o.certificate == "") != (o.key == "") {
+					return usagef("--tls-cert and --tls-key belong together")
+				}
+				return benchServe(c.Context, s, o, a[0])
+			}),
 	}
 }
 
@@ -134,7 +149,9 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 }
 
 // serve makes the queue, coordinates, and removes it.
-func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinator, server *queue.Server, to queue.Address, list *store.Sweep, done *worker.Progress) (err error) {
+func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinator, server *queue.Server, to queue.Address,
+	list *store.Sweep, done *worker.Progress,
+) (err error) {
 	if o.discard {
 		if err := queue.Discard(ctx, to, list.Name); err != nil {
 			return err
@@ -144,7 +161,8 @@ func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinato
 	if err != nil {
 		return err
 	}
-	co.Queue, err = queue.Create(ctx, to, queue.Identity{Sweep: list.Name, Folder: folder, Version: sweep.Version(), Plans: list.Plans}, queue.Options{})
+	co.Queue, err = queue.Create(ctx, to, queue.Identity{Sweep: list.Name, Folder: folder, Version: sweep.Version(), Plans: list.Plans},
+		queue.Options{})
 	if err != nil {
 		return err
 	}
@@ -203,7 +221,9 @@ func farewell(ctx context.Context, q *queue.Queue, server *queue.Server) error {
 
 // openSweep reads the sweep of a folder, or of a specification that has no
 // folder yet or the same one.
-func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*solve.Instance, err error) {
+func openSweep(ctx context.Context, s streams, into,
+	name string,
+) (dir string, list *store.Sweep, files map[string]*solve.Instance, err error) {
 	info, err := os.Stat(name)
 	folder := err == nil && info.IsDir()
 	if folder && store.Exists(name) {
@@ -231,7 +251,8 @@ func openSweep(ctx context.Context, s streams, into, name string) (dir string, l
 			return "", nil, nil, err
 		}
 		if strings.TrimSpace(old.Specification) != strings.TrimSpace(string(sp.Text)) || old.Name != sp.Name {
-			return "", nil, nil, usagef("%s has another sweep: workbench bench serve %s goes on with that one, --into names another folder", dir, dir)
+			return "", nil, nil, usagef("%s has another sweep: workbench bench serve %s goes on with that one, --into names another folder", dir,
+				dir)
 		}
 		return openSweep(ctx, s, "", dir)
 	}

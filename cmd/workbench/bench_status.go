@@ -24,7 +24,10 @@ func newBenchStatus(s streams) *cli.Command {
 			"listed is worse than the one before; 6: none is, and tasks failed or are missing.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "last", Usage: "`N` nights", Value: 7, Destination: &count, Category: "input"},
-			&cli.StringFlag{Name: "prometheus", Usage: "write the last night to `FILE` for Prometheus's textfile collector", Destination: &metrics, Category: "output"},
+			&cli.StringFlag{
+				Name: "prometheus", Usage: "write the last night to `FILE` for Prometheus's textfile collector", Destination: &metrics,
+				Category: "output",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "bench status NIGHTS [--last N] [--prometheus FILE]", func(_ *cli.Context, a []string) error {
 			if count < 1 {

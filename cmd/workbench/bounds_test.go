@@ -22,10 +22,13 @@ var computed = map[string][]string{
 		"load", "warm-up", "cool-down", "warm-up and cool-down", "little", "round-trips", "packing", "gaps",
 	},
 	"bench/solve/method/rematoffload_graph.go": {"what does not fit in memory beside … is moved or computed again"},
-	"bench/solve/method/placement.go":          {"the load: what is alive together", "cliques of buffers that may not overlap", "cliques of conflicts and penalties (Turán)"},
-	"bench/solve/method/pipeline.go":           {"branch and bound (… allocations, … decisions about patterns)"},
-	"model/proof/optimum.go":                   {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
-	"ilp/rematgraph/solve.go":                  {"what does not fit in memory beside … is computed again"},
+	"bench/solve/method/placement.go": {
+		"the load: what is alive together", "cliques of buffers that may not overlap",
+		"cliques of conflicts and penalties (Turán)",
+	},
+	"bench/solve/method/pipeline.go": {"branch and bound (… allocations, … decisions about patterns)"},
+	"model/proof/optimum.go":         {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
+	"ilp/rematgraph/solve.go":        {"what does not fit in memory beside … is computed again"},
 }
 
 // docs/bounds.md names every bound that some method may print, and every formulation.

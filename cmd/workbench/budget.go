@@ -22,9 +22,16 @@ func (o *gpuFlags) budgetFlags() []cli.Flag {
 		names = append(names, x.Name)
 	}
 	return []cli.Flag{
-		&cli.StringFlag{Name: "gpu", Usage: "`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, inputs and the reserve are taken off, the rest is for the plan", Destination: &o.gpu, Category: "instance"},
-		&cli.StringFlag{Name: "reserve", Usage: "`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%", Value: "4%", Destination: &o.reserve, Category: "instance"},
-		&cli.StringFlag{Name: "optimizer", Usage: "`NAME` of the optimizer of which --gpu counts the state: " + strings.Join(names, ", "), Value: "adam", Destination: &o.optimizer, Category: "instance"},
+		&cli.StringFlag{Name: "gpu", Usage: "`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, " +
+			"inputs and the reserve are taken off, the rest is for the plan", Destination: &o.gpu, Category: "instance"},
+		&cli.StringFlag{
+			Name: "reserve", Usage: "`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%",
+			Value: "4%", Destination: &o.reserve, Category: "instance",
+		},
+		&cli.StringFlag{
+			Name: "optimizer", Usage: "`NAME` of the optimizer of which --gpu counts the state: " + strings.Join(names, ", "),
+			Value: "adam", Destination: &o.optimizer, Category: "instance",
+		},
 	}
 }
 
@@ -70,7 +77,10 @@ func newBudget(s streams) *cli.Command {
 		gpuFlags
 		problem string
 	}{}
-	flags := append(o.common.flags(), &cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` whose plans are to fit", Value: "remat", Destination: &o.problem, Category: "instance"})
+	flags := append(o.common.flags(), &cli.StringFlag{
+		Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` whose plans are to fit",
+		Value: "remat", Destination: &o.problem, Category: "instance",
+	})
 	return &cli.Command{
 		Name:      "budget",
 		Usage:     "what the memory of a whole GPU goes to, and what fits in the rest",

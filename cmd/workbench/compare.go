@@ -18,7 +18,10 @@ import (
 func newCompare(s streams) *cli.Command {
 	o := &solveOptions{}
 	flags := append(o.instanceFlags(), o.limitFlags()...)
-	flags = append(flags, &cli.StringFlag{Name: "methods", Usage: "`LIST` of methods separated by commas, or all", Value: "all", Destination: &o.methods, Category: "solver"})
+	flags = append(flags, &cli.StringFlag{
+		Name: "methods", Usage: "`LIST` of methods separated by commas, or all", Value: "all",
+		Destination: &o.methods, Category: "solver",
+	})
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "every method on one instance, all plans verified, one bound",

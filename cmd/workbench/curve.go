@@ -48,12 +48,23 @@ func newCurve(s streams) *cli.Command {
 	flags := append(o.instanceFlags(), o.limitFlags()...)
 	flags = append(
 		flags,
-		&cli.StringFlag{Name: "methods", Usage: "`LIST` of methods separated by commas, or all (default: the quick ones)", Destination: &o.methods, Category: "solver"},
-		&cli.StringFlag{Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(curve.OverMemory), Destination: &o.over, Category: "instance"},
-		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
-		&cli.StringFlag{Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points", Destination: &o.at, Category: "instance"},
+		&cli.StringFlag{
+			Name: "methods", Usage: "`LIST` of methods separated by commas, or all (default: the quick ones)",
+			Destination: &o.methods, Category: "solver",
+		},
+		&cli.StringFlag{
+			Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(curve.OverMemory),
+			Destination: &o.over, Category: "instance",
+		},
+		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a " +
+			"sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
+		&cli.StringFlag{
+			Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points",
+			Destination: &o.at, Category: "instance",
+		},
 		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
-		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of activations moved to the host", Value: string(curve.Makespan), Destination: &o.quantity, Category: "output"},
+		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of " +
+			"activations moved to the host", Value: string(curve.Makespan), Destination: &o.quantity, Category: "output"},
 	)
 	return &cli.Command{
 		Name:      "curve",
@@ -161,7 +172,8 @@ func (o *curveOptions) checkAxis(c *cli.Context, j *job, over curve.Axis) error 
 	case over == curve.OverMemory && o.memory != "":
 		return usagef("--memory %s: the curve is over the memory; --at %s names limits", o.memory, o.memory)
 	case over == curve.OverProcessors && c.IsSet("processors"):
-		return usagef("--processors %d: the curve is over the GPUs; --points %d is 1 to %d of them, --at names numbers", o.processors, o.processors, o.processors)
+		return usagef("--processors %d: the curve is over the GPUs; --points %d is 1 to %d of them, --at names numbers", o.processors,
+			o.processors, o.processors)
 	}
 	return nil
 }

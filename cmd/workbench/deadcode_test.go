@@ -45,12 +45,15 @@ var unreached = map[string]string{
 	"workbench/solvers/highs.instance.colName": "", "workbench/solvers/highs.instance.rowName": "",
 	"workbench/solvers/highs.lastStatus": "",
 	"workbench/solvers/lpsolve.Read":     "", "workbench/solvers/lpsolve.instance.data": "", "workbench/solvers/lpsolve.library.read": "",
-	"workbench/solvers/lpsolve.instance.size": "", "workbench/solvers/lpsolve.instance.column": "", "workbench/solvers/lpsolve.instance.row": "",
+	"workbench/solvers/lpsolve.instance.size": "", "workbench/solvers/lpsolve.instance.column": "",
+	"workbench/solvers/lpsolve.instance.row": "",
 	// Called from C.
 	"workbench/solvers/highs.workbenchHighsEvent": "", "workbench/solvers/highs.progressOf": "",
 	"workbench/solvers/highs.sink.log": "", "workbench/solvers/highs.sink.incumbent": "", "workbench/solvers/highs.sink.report": "",
-	"workbench/solvers/lpsolve.workbenchLPSolveEvent": "", "workbench/solvers/lpsolve.search.closed": "", "workbench/solvers/lpsolve.search.log": "",
-	"workbench/solvers/lpsolve.search.relaxed": "", "workbench/solvers/lpsolve.search.incumbent": "", "workbench/solvers/lpsolve.search.report": "",
+	"workbench/solvers/lpsolve.workbenchLPSolveEvent": "", "workbench/solvers/lpsolve.search.closed": "",
+	"workbench/solvers/lpsolve.search.log":     "",
+	"workbench/solvers/lpsolve.search.relaxed": "", "workbench/solvers/lpsolve.search.incumbent": "",
+	"workbench/solvers/lpsolve.search.report":     "",
 	"workbench/solvers/lpsolve.tableau.objective": "", "workbench/solvers/lpsolve.roundUp": "",
 }
 

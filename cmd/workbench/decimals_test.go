@@ -52,7 +52,8 @@ func TestTenthsInCommands(t *testing.T) {
 			}
 			return func(command string) any {
 				t.Helper()
-				command = strings.NewReplacer("FILE", file, "PLAN", plan, "LINK", bandwidth, "PROBLEM", x.problem, "MODEL", x.formulation).Replace(command)
+				command = strings.NewReplacer("FILE", file, "PLAN", plan, "LINK", bandwidth, "PROBLEM", x.problem, "MODEL",
+					x.formulation).Replace(command)
 				var out, failed bytes.Buffer
 				if code := runApp(t.Context(), strings.Fields("workbench "+command), strings.NewReader(""), &out, &failed); code != 0 {
 					t.Fatalf("%s: exit status %d: %s", command, code, &failed)

@@ -24,9 +24,20 @@ var placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
 
 func (f *scheduleFlags) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches")},
-		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin), v (down and up again), or the GPU of each, as 0,1,1,0", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
-		&cli.StringFlag{Name: "objective", Usage: "`WHAT` is minimised: of a pipeline that flushes span (a GPU's time from its first start to its last end) or makespan, of a placement height (the sum over pools), largest-height or penalty", DefaultText: "span; what the lifetimes say", Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
+		&cli.IntFlag{
+			Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8",
+			Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches"),
+		},
+		&cli.StringFlag{
+			Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin), v (down " +
+				"and up again), or the GPU of each, as 0,1,1,0", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance",
+			Action: note[string](f, "--placement"),
+		},
+		&cli.StringFlag{
+			Name: "objective", Usage: "`WHAT` is minimised: of a pipeline that flushes span (a GPU's time from its first start " +
+				"to its last end) or makespan, of a placement height (the sum over pools), largest-height or penalty",
+			DefaultText: "span; what the lifetimes say", Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective"),
+		},
 	}
 }
 

@@ -27,7 +27,8 @@ func newFormulation(s streams) *cli.Command {
 		Name:  "formulation",
 		Usage: "the MILPs, for researchers: list, show, stats, solve, certify, diff, check, explain, export; or the model of an MPS or LP file",
 		Subcommands: []*cli.Command{
-			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationCertify(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s), newFormulationExport(s),
+			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationCertify(s),
+			newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s), newFormulationExport(s),
 		},
 	}
 }
@@ -68,7 +69,10 @@ type formulationOptions struct {
 }
 
 func (o *formulationOptions) flags() []cli.Flag {
-	flags := append(o.instanceFlags()[1:], &cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas", Destination: &o.without, Category: "instance"})
+	flags := append(o.instanceFlags()[1:], &cli.StringFlag{
+		Name: "without", Usage: "leave out the `GROUPS` named, separated by commas",
+		Destination: &o.without, Category: "instance",
+	})
 	return append(flags, o.common.flags()...)
 }
 
@@ -82,7 +86,9 @@ func tiny(f formulation.Formulation) string {
 }
 
 // build builds the formulation and instance the arguments name.
-func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(formulation.Formulation) string) (formulation.Formulation, *job, *formulation.Program, error) {
+func (o *formulationOptions) build(c *cli.Context, s streams,
+	otherwise func(formulation.Formulation) string,
+) (formulation.Formulation, *job, *formulation.Program, error) {
 	a, err := args(c, 1, 2, "formulation "+c.Command.Name+" NAME [INSTANCE] [flags]")
 	if err != nil {
 		return formulation.Formulation{}, nil, nil, err
@@ -173,16 +179,30 @@ func newFormulationCheck(s streams) *cli.Command {
 	var seed int
 	var timeLimit, without string
 	return &cli.Command{
-		Name:      "check",
-		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
+		Name: "check",
+		Usage: "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest " +
+			"counterexample",
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "cases", Usage: "`N` random instances and no more; else they grow by a layer each 200 until the time limit", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
-			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
+			&cli.IntFlag{
+				Name: "cases", Usage: "`N` random instances and no more; else they grow by a layer each 200 until the time limit",
+				Value: check.DefaultCases, Destination: &options.Cases, Category: "check",
+			},
+			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a " +
+				"moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
-			&cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?", Destination: &without, Category: "check"},
-			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m", Value: "1m", Destination: &timeLimit, Category: "check"},
-			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &named, Category: "check"},
+			&cli.StringFlag{
+				Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?",
+				Destination: &without, Category: "check",
+			},
+			&cli.StringFlag{
+				Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m", Value: "1m",
+				Destination: &timeLimit, Category: "check",
+			},
+			&cli.StringFlag{
+				Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all",
+				Destination: &named, Category: "check",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
 			f, err := findFormulation(a[0])
@@ -277,17 +297,20 @@ func newFormulationExplain(s streams) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "backend", Usage: "MILP `BACKEND`", Value: "highs", Destination: &o.backend, Category: "solver"},
 		}, o.flags()...),
-		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.explainFile(ctx, s, a[0], probe) }, func(c *cli.Context) error {
-			_, j, program, err := o.build(c, s, nil)
-			if err != nil {
-				return err
-			}
-			return explain(c.Context, s, o, j.Setting.Backend, program, probe)
-		}),
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.explainFile(ctx, s, a[0], probe) },
+			func(c *cli.Context) error {
+				_, j, program, err := o.build(c, s, nil)
+				if err != nil {
+					return err
+				}
+				return explain(c.Context, s, o, j.Setting.Backend, program, probe)
+			}),
 	}
 }
 
-func explain(ctx context.Context, s streams, o *formulationOptions, b solvers.Backend, program *formulation.Program, probe time.Duration) error {
+func explain(ctx context.Context, s streams, o *formulationOptions, b solvers.Backend, program *formulation.Program,
+	probe time.Duration,
+) error {
 	e, err := solvers.Explain(ctx, b, program.Model, solvers.Options{Time: probe})
 	if err != nil {
 		return err

@@ -65,12 +65,16 @@ func newFormulationCertify(s streams) *cli.Command {
 		ArgsUsage: "MODEL.mps",
 		Flags: append(
 			o.flags(),
-			&cli.StringFlag{Name: "certificate", Usage: "write the proof to `FILE`, for workbench verify --bound", Destination: &certificate, Category: "output"},
+			&cli.StringFlag{
+				Name: "certificate", Usage: "write the proof to `FILE`, for workbench verify --bound", Destination: &certificate,
+				Category: "output",
+			},
 		),
 		Action: o.ofFile(s, func(ctx context.Context, a []string) error {
 			return o.solveFile(ctx, s, a[0], false, certificate)
 		}, func(*cli.Context) error {
-			return usagef("formulation certify MODEL.mps: the file of a model is needed, .mps or .lp; bounds of formulations are certified by workbench solve")
+			return usagef("formulation certify MODEL.mps: the file of a model is needed, .mps or .lp; bounds of formulations are certified by " +
+				"workbench solve")
 		}),
 	}
 }

@@ -36,12 +36,21 @@ type programOptions struct {
 
 func (o *programOptions) flags() []cli.Flag {
 	return append(o.formulationOptions.flags(),
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{
+			Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs",
+			Destination: &o.backend, Category: "solver",
+		},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
-		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which the solver may stop, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
+		&cli.StringFlag{
+			Name: "gap", Usage: "relative `GAP` at which the solver may stop, as 0.01 or 1%", Value: "0", Destination: &o.gap,
+			Category: "solver",
+		},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds the solver", Destination: &o.seed, Category: "solver"},
-		&cli.StringSliceFlag{Name: "option", Usage: "an option of the library's own, as mip_heuristic_effort=0.1; may be repeated: `NAME=VALUE`", Destination: &o.raw, Category: "solver"},
+		&cli.StringSliceFlag{
+			Name: "option", Usage: "an option of the library's own, as mip_heuristic_effort=0.1; may be repeated: `NAME=VALUE`",
+			Destination: &o.raw, Category: "solver",
+		},
 		&cli.StringFlag{Name: "log", Usage: "the solver's own log to `FILE`, - for standard error", Destination: &o.log, Category: "output"},
 	)
 }
@@ -75,47 +84,54 @@ func (o *programOptions) options(ctx context.Context, s streams, j *job) (option
 func newFormulationSolve(s streams) *cli.Command {
 	o := &programOptions{}
 	return &cli.Command{
-		Name:      "solve",
-		Usage:     "one formulation solved as it is, without heuristics, a start or certificates, or the model of a file, with a certified bound of its root",
+		Name: "solve",
+		Usage: "one formulation solved as it is, without heuristics, a start or certificates, or the model of a file, with a certified " +
+			"bound of its root",
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append(
 			o.flags(),
 			&cli.BoolFlag{Name: "relax", Usage: "the LP relaxation", Destination: &o.relax, Category: "solver"},
-			&cli.BoolFlag{Name: "values", Usage: "with --format json: columns, and of a relaxation duals and reduced costs, that are not zero", Destination: &o.values, Category: "output"},
-			&cli.BoolFlag{Name: "solutions", Usage: "the solutions that the solver finds on its way, each better than the one before, and the plans they make", Destination: &o.solutions, Category: "output"},
+			&cli.BoolFlag{
+				Name: "values", Usage: "with --format json: columns, and of a relaxation duals and reduced costs, that are not zero",
+				Destination: &o.values, Category: "output",
+			},
+			&cli.BoolFlag{Name: "solutions", Usage: "the solutions that the solver finds on its way, each better than the one before, and the " +
+				"plans they make", Destination: &o.solutions, Category: "output"},
 			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
 		),
-		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.solveFile(ctx, s, a[0], true, "") }, func(c *cli.Context) error {
-			f, j, program, unbuilt := o.build(c, s, tiny)
-			if j == nil {
-				return unbuilt
-			}
-			options, done, err := o.options(c.Context, s, j)
-			if err := cmp.Or(err, unbuilt); err != nil {
-				return err
-			}
-			if o.write != "" {
-				write := modelFormats[modelFormat(o.write)]
-				if write == nil {
-					return usagef("--write %s: a name that ends in .mps or .lp is needed", o.write)
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.solveFile(ctx, s, a[0], true, "") },
+			func(c *cli.Context) error {
+				f, j, program, unbuilt := o.build(c, s, tiny)
+				if j == nil {
+					return unbuilt
 				}
-				if err := atomicfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
+				options, done, err := o.options(c.Context, s, j)
+				if err := cmp.Or(err, unbuilt); err != nil {
 					return err
 				}
-			}
-			r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options, formulate.Wants{Values: o.values, Solutions: o.solutions})
-			if err != nil {
-				return err
-			}
-			if err := done(); err != nil {
-				return err
-			}
-			if o.json() {
-				return writeJSON(s.out, r)
-			}
-			r.Text(s.out)
-			return nil
-		}),
+				if o.write != "" {
+					write := modelFormats[modelFormat(o.write)]
+					if write == nil {
+						return usagef("--write %s: a name that ends in .mps or .lp is needed", o.write)
+					}
+					if err := atomicfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
+						return err
+					}
+				}
+				r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options,
+					formulate.Wants{Values: o.values, Solutions: o.solutions})
+				if err != nil {
+					return err
+				}
+				if err := done(); err != nil {
+					return err
+				}
+				if o.json() {
+					return writeJSON(s.out, r)
+				}
+				r.Text(s.out)
+				return nil
+			}),
 	}
 }
 
@@ -128,51 +144,55 @@ func newFormulationDiff(s streams) *cli.Command {
 		Description: "With --without GROUPS the second is built without these groups; A and B may be the\n" +
 			"same formulation then.",
 		Flags: o.flags(),
-		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.diffFiles(ctx, s, a) }, o.action(s, 3, 3, "formulation diff A B INSTANCE [flags]", func(c *cli.Context, a []string) (err error) {
-			var both [2]formulate.Built
-			for k, name := range a[:2] {
-				if both[k].Formulation, err = findFormulation(name); err != nil {
+		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.diffFiles(ctx, s, a) },
+			o.action(s, 3, 3, "formulation diff A B INSTANCE [flags]", func(c *cli.Context, a []string) (err error) {
+				var both [2]formulate.Built
+				for k, name := range a[:2] {
+					if both[k].Formulation, err = findFormulation(name); err != nil {
+						return err
+					}
+				}
+				if p, q := both[0].Formulation.Problem, both[1].Formulation.Problem; p != q {
+					return usagef("%s is about %s and %s about %s: there is nothing to compare", a[0], p, a[1], q)
+				}
+				o.problem, o.slots = both[0].Formulation.Problem, noSlots
+				j, err := o.job(c.Context, s, a[2])
+				if err != nil {
 					return err
 				}
-			}
-			if p, q := both[0].Formulation.Problem, both[1].Formulation.Problem; p != q {
-				return usagef("%s is about %s and %s about %s: there is nothing to compare", a[0], p, a[1], q)
-			}
-			o.problem, o.slots = both[0].Formulation.Problem, noSlots
-			j, err := o.job(c.Context, s, a[2])
-			if err != nil {
-				return err
-			}
-			options, done, err := o.options(c.Context, s, j)
-			if err != nil {
-				return err
-			}
-			for k, without := range []string{o.without, ""} { // first that of which groups may be unknown
-				if both[1-k].Program, err = formulate.Build(j.Problem, both[1-k].Formulation, j.Instance, j.Setting.Platform, without); err != nil {
-					return fmt.Errorf("%s: %w", a[1-k], err)
+				options, done, err := o.options(c.Context, s, j)
+				if err != nil {
+					return err
 				}
-			}
-			if !o.quiet {
-				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.Setting.Time, time.Second).Seconds()))
-			}
-			d, err := formulate.Compare(c.Context, j.Setting.Backend, j.Instance.Name, j.Instance, both, options)
-			if err != nil {
-				return err
-			}
-			if err := done(); err != nil {
-				return err
-			}
-			if o.json() {
-				return writeJSON(s.out, d)
-			}
-			return d.Text(s.out)
-		})),
+				for k, without := range []string{o.without, ""} { // first that of which groups may be unknown
+					if both[1-k].Program, err = formulate.Build(j.Problem, both[1-k].Formulation, j.Instance, j.Setting.Platform, without); err != nil {
+						return fmt.Errorf("%s: %w", a[1-k], err)
+					}
+				}
+				if !o.quiet {
+					fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.Setting.Time, time.Second).Seconds()))
+				}
+				d, err := formulate.Compare(c.Context, j.Setting.Backend, j.Instance.Name, j.Instance, both, options)
+				if err != nil {
+					return err
+				}
+				if err := done(); err != nil {
+					return err
+				}
+				if o.json() {
+					return writeJSON(s.out, d)
+				}
+				return d.Text(s.out)
+			})),
 	}
 }
 
 func newFormulationExport(s streams) *cli.Command {
 	o := &solveOptions{}
-	flags := append(o.instanceFlags(), &cli.StringFlag{Name: "time-limit", Usage: "look for a plan and a bound of each instance for `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"})
+	flags := append(o.instanceFlags(), &cli.StringFlag{
+		Name:  "time-limit",
+		Usage: "look for a plan and a bound of each instance for `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver",
+	})
 	return &cli.Command{
 		Name:      "export",
 		Usage:     "a dated set of models of a problem for those who make solvers: MPS, the best plan as a start, proved bounds, README",
@@ -180,7 +200,10 @@ func newFormulationExport(s streams) *cli.Command {
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 2, 1<<16, "formulation export FOLDER INSTANCE… [--problem P]", func(c *cli.Context, a []string) error {
 			o.backend, o.threads, o.slots = "highs", 1, noSlots
-			set := &formulate.Set{Format: formulate.SetFormat, Date: time.Now().UTC().Format(time.DateOnly), Licence: formulate.Licence, Models: []formulate.SetModel{}}
+			set := &formulate.Set{
+				Format: formulate.SetFormat, Date: time.Now().UTC().Format(time.DateOnly), Licence: formulate.Licence,
+				Models: []formulate.SetModel{},
+			}
 			for _, spec := range a[1:] {
 				j, err := o.job(c.Context, s, spec)
 				if err != nil {

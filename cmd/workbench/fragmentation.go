@@ -57,38 +57,79 @@ func newFragmentation(s streams) *cli.Command {
 			"30 % of it, and takes the first whose tensors find room; --batches lists the\n" +
 			"batches to try instead of looking for the largest.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)", Destination: &o.instance, Category: "instance"},
-			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), static (addresses before the run), both (best-fit and virtual, with static beside them) or all", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
-			&cli.StringFlag{Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas", Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator"},
-			&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity, Category: "allocator"},
-			&cli.IntFlag{Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps, Category: "allocator"},
-			&cli.BoolFlag{Name: "late", Usage: "of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)", Destination: &o.late, Category: "allocator"},
+			&cli.StringFlag{
+				Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)",
+				Destination: &o.instance, Category: "instance",
+			},
+			&cli.StringFlag{
+				Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), " +
+					"static (addresses before the run), both (best-fit and virtual, with static beside them) or all", Value: bothFits,
+				Destination: &o.allocator, Category: "allocator",
+			},
+			&cli.StringFlag{
+				Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas",
+				Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator",
+			},
+			&cli.StringFlag{
+				Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity,
+				Category: "allocator",
+			},
+			&cli.IntFlag{
+				Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps,
+				Category: "allocator",
+			},
+			&cli.BoolFlag{
+				Name: "late", Usage: "of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)",
+				Destination: &o.late, Category: "allocator",
+			},
 			&cli.StringFlag{Name: "slot", Usage: "`SIZE` of a slot of a join", Value: "64MiB", Destination: &o.slot, Category: "allocator"},
-			&cli.StringFlag{Name: "largest-batch", Usage: "look for the largest batch of `INSTANCE`, a built-in network, that fits", Destination: &o.largest, Category: "batches"},
+			&cli.StringFlag{
+				Name: "largest-batch", Usage: "look for the largest batch of `INSTANCE`, a built-in network, that fits",
+				Destination: &o.largest, Category: "batches",
+			},
 			&cli.StringFlag{Name: "batches", Usage: "`LIST` of batches to try, separated by commas", Destination: &o.batches, Category: "batches"},
-			&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` that --largest-batch solves", Value: "swap", Destination: &o.problem, Category: "batches"},
-			&cli.StringFlag{Name: "method", Usage: "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)", Destination: &o.methods, Category: "batches"},
-			&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "batches"},
-			&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "batches"},
-			&cli.StringFlag{Name: "plot", Usage: "draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
-			&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to draw over batches: speed or memory", Value: string(plots.BatchSpeed), Destination: &o.quantity, Category: "output"},
+			&cli.StringFlag{
+				Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` that --largest-batch solves", Value: "swap",
+				Destination: &o.problem, Category: "batches",
+			},
+			&cli.StringFlag{
+				Name: "method", Usage: "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)",
+				Destination: &o.methods, Category: "batches",
+			},
+			&cli.StringFlag{
+				Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth,
+				Category: "batches",
+			},
+			&cli.StringFlag{
+				Name: "time-limit", Usage: "stop each method after `DURATION`", Value: "60s", Destination: &o.timeLimit,
+				Category: "batches",
+			},
+			&cli.StringFlag{
+				Name: "plot", Usage: "draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png",
+				Destination: &o.plot, Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "quantity", Usage: "`QUANTITY` to draw over batches: speed or memory", Value: string(plots.BatchSpeed),
+				Destination: &o.quantity, Category: "output",
+			},
 		}, o.flags()...),
-		Action: o.action(s, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE", func(c *cli.Context, a []string) error {
-			switch {
-			case o.largest != "" && len(a) > 0:
-				return usagef("--largest-batch %s: makes its own plans; leave out %s", o.largest, a[0])
-			case o.largest == "" && len(a) == 0:
-				return usagef("name a plan, or a network with --largest-batch")
-			case o.largest == "" && o.batches != "":
-				return usagef("--batches %s: of which network? name it with --largest-batch", o.batches)
-			case o.steps < 1 || o.steps > mostSteps:
-				return usagef("--steps %d: from 1 to %d", o.steps, mostSteps)
-			}
-			if o.largest != "" {
-				return largestBatch(c.Context, s, o)
-			}
-			return fragment(c.Context, s, o, a[0])
-		}),
+		Action: o.action(s, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE",
+			func(c *cli.Context, a []string) error {
+				switch {
+				case o.largest != "" && len(a) > 0:
+					return usagef("--largest-batch %s: makes its own plans; leave out %s", o.largest, a[0])
+				case o.largest == "" && len(a) == 0:
+					return usagef("name a plan, or a network with --largest-batch")
+				case o.largest == "" && o.batches != "":
+					return usagef("--batches %s: of which network? name it with --largest-batch", o.batches)
+				case o.steps < 1 || o.steps > mostSteps:
+					return usagef("--steps %d: from 1 to %d", o.steps, mostSteps)
+				}
+				if o.largest != "" {
+					return largestBatch(c.Context, s, o)
+				}
+				return fragment(c.Context, s, o, a[0])
+			}),
 	}
 }
 
@@ -271,7 +312,8 @@ func (o *fragmentationOptions) batchSizes() (sizes []int, err error) {
 	}
 	for _, word := range strings.Split(o.batches, ",") {
 		var n int
-		if _, err := fmt.Sscanf(strings.TrimSpace(word)+" ", "%d ", &n); err != nil || n < 1 || n > 1<<16 || fmt.Sprint(n) != strings.TrimSpace(word) {
+		if _, err := fmt.Sscanf(strings.TrimSpace(word)+" ", "%d ", &n); err != nil || n < 1 || n > 1<<16 ||
+			fmt.Sprint(n) != strings.TrimSpace(word) {
 			return nil, usagef("--batches %q: whole numbers from 1 to %d are needed, separated by commas", o.batches, 1<<16)
 		}
 		sizes = append(sizes, n)

@@ -88,7 +88,8 @@ func overlaid(t *testing.T, files map[string]string) string {
 	if err := os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-overlay", filepath.Join(folder, "overlay.json"), "-o", filepath.Join(folder, "workbench"), ".")
+	c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-overlay", filepath.Join(folder, "overlay.json"), "-o",
+		filepath.Join(folder, "workbench"), ".")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("the page's files do not build: %v\n%s", err, out)
 	}

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -268,7 +269,8 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 	for name, n := range size {
 		if n > largeTypes[name] {
-			t.Errorf("%s has %d fields or methods; %d fields and %d methods are the most: which part of it is a type of its own?", name, n, mostFields, mostMethods)
+			t.Errorf("%s has %d fields or methods; %d fields and %d methods are the most: which part of it is a type of its own?", name, n,
+				mostFields, mostMethods)
 		}
 	}
 	for name := range largeTypes {
@@ -325,6 +327,23 @@ func TestRetiredNames(t *testing.T) {
 	}
 }
 
+// No line of the program has over 140 characters.
+func TestLinesAreShort(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if n := utf8.RuneCountInString(line); n > 140 {
+					t.Errorf("%s/%s:%d has %d characters", p.ImportPath, name, i+1, n)
+				}
+			}
+		}
+	}
+}
+
 // docs/architecture.md has every package that is neither a problem's own nor for
 // tests.
 func TestEveryRoomIsOnThePage(t *testing.T) {
@@ -336,7 +355,8 @@ func TestEveryRoomIsOnThePage(t *testing.T) {
 		dir, name := filepath.Split(strings.TrimPrefix(p.ImportPath, "workbench/"))
 		switch {
 		case dir == "heuristics/" || strings.HasSuffix(name, "test") || strings.Count(dir, "/") > 1: // a part of a room
-		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") && slices.ContainsFunc(catalog.Problems(), func(q *solve.Problem) bool { return isOwn(name, q.Name) }):
+		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") &&
+			slices.ContainsFunc(catalog.Problems(), func(q *solve.Problem) bool { return isOwn(name, q.Name) }):
 		case !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "/"+name+"`"):
 			t.Errorf("docs/architecture.md does not say what %s is for", p.ImportPath)
 		}
@@ -353,7 +373,8 @@ func TestCountsAreWrittenByCount(t *testing.T) {
 	plural := regexp.MustCompile(`(["(]|, )%d [a-zA-Z -]*[a-tv-zA-Z]s\b`)
 	for line, want := range map[string]bool{
 		`Printf("%d rows, %d columns", m, n)`: true, `Sprintf(", %d GPUs", n)`: true,
-		`Printf("%d of %d rows", m, n)`: false, `Printf("up to %d rows", n)`: false, `Printf(", %d in this run", n)`: false, `Printf("(%d continuous)", n)`: false,
+		`Printf("%d of %d rows", m, n)`: false, `Printf("up to %d rows", n)`: false, `Printf(", %d in this run", n)`: false,
+		`Printf("(%d continuous)", n)`: false,
 	} {
 		if countsSeveral(plural, line) != want {
 			t.Errorf("%s: found %v", line, !want)

@@ -60,62 +60,95 @@ var importers = []foreignFormat{
 		}
 		return imported(importer.PipeDream(f.reader(), f.file))
 	}},
-	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain", "graph"}, []string{"s", "ms"}, func(f *foreign) (file, []string, error) {
-		if f.as == "graph" {
-			return imported(importer.DNNPartitioningGraph(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
-		}
-		return imported(importer.DNNPartitioning(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
-	}},
-	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
-		if f.sizes == "" && f.as != "chain" {
-			return imported(importer.CheckmateGraph(f.reader(), f.file, importer.CheckmateOptions{CostUnit: f.unit}))
-		}
-		var sizes io.Reader // nil without a file: the error says what is missing
-		if f.sizes != "" {
-			sizes = bytes.NewReader(f.sizeData)
-		}
-		return imported(importer.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
-	}},
+	{
+		"dnn-partitioning", "JSON graphs of the dnn-partitioning data set",
+		[]string{"chain", "graph"},
+		[]string{"s", "ms"},
+		func(f *foreign) (file, []string, error) {
+			if f.as == "graph" {
+				return imported(importer.DNNPartitioningGraph(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
+			}
+			return imported(importer.DNNPartitioning(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
+		},
+	},
+	{
+		"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)",
+		[]string{"graph", "chain"},
+		[]string{"us", "ms", "s"},
+		func(f *foreign) (file, []string, error) {
+			if f.sizes == "" && f.as != "chain" {
+				return imported(importer.CheckmateGraph(f.reader(), f.file, importer.CheckmateOptions{CostUnit: f.unit}))
+			}
+			var sizes io.Reader // nil without a file: the error says what is missing
+			if f.sizes != "" {
+				sizes = bytes.NewReader(f.sizeData)
+			}
+			return imported(importer.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
+		},
+	},
 	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
 		return imported(importer.Rotor(f.reader(), f.file, importer.RotorOptions{TimeUnit: f.unit}))
 	}},
-	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (file, []string, error) {
-		return imported(importer.Aceso(f.reader(), f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
-	}},
-	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes); offsets pin buffers, or with --placement FILE are a plan to check", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		l, p, err := solve.ImportLifetimes(f.reader(), f.file, f.placement != "")
-		if err != nil {
+	{
+		"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)",
+		[]string{"chain"},
+		nil,
+		func(f *foreign) (file, []string, error) {
+			return imported(importer.Aceso(f.reader(), f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
+		},
+	},
+	{
+		"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes); offsets pin buffers, or with --placement FILE are a plan to check",
+		[]string{"lifetimes"},
+		nil, func(f *foreign) (file, []string, error) {
+			l, p, err := solve.ImportLifetimes(f.reader(), f.file, f.placement != "")
+			if err != nil {
+				return imported(l, nil, err)
+			}
+			if f.align != "" {
+				if l.Align, err = positiveBytes("--align", f.align); err == nil {
+					err = l.Validate()
+				}
+			}
+			if f.placed = p; f.pin && p == nil && !slices.ContainsFunc(l.Buffers, func(b lifetimes.Buffer) bool { return b.Pinned }) {
+				err = fmt.Errorf("--pin: %s has no offset of any buffer", f.file)
+			}
 			return imported(l, nil, err)
-		}
-		if f.align != "" {
-			if l.Align, err = positiveBytes("--align", f.align); err == nil {
-				err = l.Validate()
+		},
+	},
+	{
+		"dsa-solver", "problem of dsa-solver, schema v1, with pools, pins, pairs and penalties (lifetimes)",
+		[]string{"lifetimes"},
+		nil,
+		func(f *foreign) (file, []string, error) {
+			if f.align != "" {
+				return nil, nil, fmt.Errorf("--align %s: the file has the alignment of each buffer", f.align)
 			}
-		}
-		if f.placed = p; f.pin && p == nil && !slices.ContainsFunc(l.Buffers, func(b lifetimes.Buffer) bool { return b.Pinned }) {
-			err = fmt.Errorf("--pin: %s has no offset of any buffer", f.file)
-		}
-		return imported(l, nil, err)
-	}},
-	{"dsa-solver", "problem of dsa-solver, schema v1, with pools, pins, pairs and penalties (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		if f.align != "" {
-			return nil, nil, fmt.Errorf("--align %s: the file has the alignment of each buffer", f.align)
-		}
-		return imported(dsasolver.Read(f.reader(), f.file))
-	}},
-	{"torch-snapshot", "memory snapshot of PyTorch, a pickle or JSON: the blocks of --device, of the events --between (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		o := torchsnapshot.Options{Device: f.device}
-		if f.between != "" {
-			if n, err := fmt.Sscanf(f.between, "%d,%d", &o.From, &o.To); n != 2 || err != nil {
-				return nil, nil, fmt.Errorf("--between %q: the first event and the one after the last, as 0,1000", f.between)
+			return imported(dsasolver.Read(f.reader(), f.file))
+		},
+	},
+	{
+		"torch-snapshot", "memory snapshot of PyTorch, a pickle or JSON: the blocks of --device, of the events --between (lifetimes)",
+		[]string{"lifetimes"},
+		nil, func(f *foreign) (file, []string, error) {
+			o := torchsnapshot.Options{Device: f.device}
+			if f.between != "" {
+				if n, err := fmt.Sscanf(f.between, "%d,%d", &o.From, &o.To); n != 2 || err != nil {
+					return nil, nil, fmt.Errorf("--between %q: the first event and the one after the last, as 0,1000", f.between)
+				}
 			}
-		}
-		return imported(torchsnapshot.Read(f.reader(), f.file, o))
-	}},
-	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
-		p, err := solve.ImportSchedule(f.reader(), f.file, f.stages)
-		return imported(p, nil, err)
-	}},
+			return imported(torchsnapshot.Read(f.reader(), f.file, o))
+		},
+	},
+	{
+		"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)",
+		[]string{"plan"},
+		nil,
+		func(f *foreign) (file, []string, error) {
+			p, err := solve.ImportSchedule(f.reader(), f.file, f.stages)
+			return imported(p, nil, err)
+		},
+	},
 }
 
 // mostLayers is more than any network has.
@@ -137,20 +170,57 @@ func newImport(s streams) *cli.Command {
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from, Category: "input"},
-			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
-			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
+			&cli.StringFlag{
+				Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from,
+				Category: "input",
+			},
+			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the " +
+				"format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
+			&cli.StringFlag{
+				Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes,
+				Category: "input",
+			},
 			&cli.StringFlag{Name: "stages", Usage: "`FILE` with the stages that a schedule is for", Destination: &f.stages, Category: "input"},
-			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
-			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
-			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
-			&cli.IntFlag{Name: "device", Usage: "`N` of a snapshot with events of several devices", Value: -1, DefaultText: "the only one", Destination: &f.device, Category: "input"},
-			&cli.StringFlag{Name: "between", Usage: "`FROM,TO`: the events of a snapshot that count, the latter excluded", DefaultText: "all", Destination: &f.between, Category: "input"},
-			&cli.BoolFlag{Name: "pin", Usage: "the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)", Destination: &f.pin, Category: "input"},
-			&cli.StringFlag{Name: "placement", Usage: "the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify", Destination: &f.placement, Category: "output"},
-			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's, of standard input the format)", Destination: &f.name, Category: "output"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
+			&cli.IntFlag{
+				Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers,
+				Category: "input",
+			},
+			&cli.StringFlag{
+				Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation",
+				DefaultText: "layer", Destination: &f.granularity, Category: "input",
+			},
+			&cli.StringFlag{
+				Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)",
+				Destination: &f.align, Category: "output",
+			},
+			&cli.IntFlag{
+				Name: "device", Usage: "`N` of a snapshot with events of several devices", Value: -1, DefaultText: "the only one",
+				Destination: &f.device, Category: "input",
+			},
+			&cli.StringFlag{
+				Name: "between", Usage: "`FROM,TO`: the events of a snapshot that count, the latter excluded", DefaultText: "all",
+				Destination: &f.between, Category: "input",
+			},
+			&cli.BoolFlag{
+				Name: "pin", Usage: "the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)",
+				Destination: &f.pin, Category: "input",
+			},
+			&cli.StringFlag{
+				Name: "placement", Usage: "the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify",
+				Destination: &f.placement, Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as,
+				Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "name", Usage: "`NAME` of the instance (default: from the file's, of standard input the format)",
+				Destination: &f.name, Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out,
+				Category: "output",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "import --from FORMAT FILE", func(c *cli.Context, a []string) error {
 			f.file = a[0]

@@ -32,7 +32,8 @@ func TestInterruptKeepsTheIncumbent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
 	errw := &onWrite{text: "search", f: cancel}
-	code := runApp(ctx, strings.Fields("workbench solve --problem weight-offload zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s --time-limit 1h"), strings.NewReader(""), &out, errw)
+	code := runApp(ctx, strings.Fields("workbench solve --problem weight-offload zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s "+
+		"--time-limit 1h"), strings.NewReader(""), &out, errw)
 	if code != exitInterrupted {
 		t.Fatalf("exit status %d, want 130; standard error:\n%s", code, &errw.buf)
 	}
@@ -51,7 +52,8 @@ func TestInterruptKeepsTheBound(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
 	errw := &onWrite{text: "milp", f: cancel}
-	code := runApp(ctx, strings.Fields("workbench solve --problem weight-offload zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s --method milp-bound --time-limit 1h"), strings.NewReader(""), &out, errw)
+	code := runApp(ctx, strings.Fields("workbench solve --problem weight-offload zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s "+
+		"--method milp-bound --time-limit 1h"), strings.NewReader(""), &out, errw)
 	if code != exitInterrupted {
 		t.Fatalf("exit status %d, want 130; standard error:\n%s", code, &errw.buf)
 	}
@@ -69,7 +71,8 @@ func TestInterruptSaysWhatIsMissing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var out bytes.Buffer
-		runApp(ctx, append([]string{"workbench"}, append(strings.Fields(command), "zoo:resnet18", "--quiet")...), strings.NewReader(""), &out, &bytes.Buffer{})
+		runApp(ctx, append([]string{"workbench"}, append(strings.Fields(command), "zoo:resnet18", "--quiet")...), strings.NewReader(""), &out,
+			&bytes.Buffer{})
 		if want := "interrupted: revolve has what it had by then; not run: optimum, persistent\n"; !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%s: no %q at the end of\n%s", command, want, &out)
 		}

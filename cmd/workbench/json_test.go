@@ -74,13 +74,15 @@ var without = map[string]string{
 // lower case.
 func TestJSONOfEveryCommand(t *testing.T) {
 	dir := likeClone(t)
-	if err := os.WriteFile(filepath.Join(dir, "model.lp"), []byte("max\n obj: 2 x + 3 y\nst\n c: x + y <= 4.5\ngeneral\n x y\nend\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "model.lp"), []byte("max\n obj: 2 x + 3 y\nst\n c: x + y <= 4.5\ngeneral\n x y\nend\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "buffers.csv"), []byte("id,lower,upper,size\na,0,3,4\nb,1,2,5\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	spec := "name: two\nmemory: [50%]\nexperiments:\n  - problem: weight-offload\n    instances: [" + filepath.Join(dir, "small.json") + "]\n    methods: [greedy, l2l]\n    bandwidth: 1\n"
+	spec := "name: two\nmemory: [50%]\nexperiments:\n  - problem: weight-offload\n    instances: [" + filepath.Join(dir, "small.json") +
+		"]\n    methods: [greedy, l2l]\n    bandwidth: 1\n"
 	if err := os.WriteFile(filepath.Join(dir, "two.yaml"), []byte(spec), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,14 @@ type layoutFlags struct{ split, latency, runtime string }
 
 func (f *layoutFlags) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "split", Usage: "`PART` of the backward of layers that do not say it that is the gradient of the weights, for --problem layout", Value: "50%", Destination: &f.split, Category: "instance"},
-		&cli.StringFlag{Name: "latency", Usage: "`DURATION` of each transfer between GPUs beside its bytes, for --problem layout", Value: "0s", Destination: &f.latency, Category: "instance"},
-		&cli.StringFlag{Name: "runtime", Usage: "`RULES` for --problem layout: paper, or torch (outputs held until the backward, the first stage without gradient of its input, B where W follows it)", Value: "paper", Destination: &f.runtime, Category: "instance"},
+		&cli.StringFlag{Name: "split", Usage: "`PART` of the backward of layers that do not say it that is the gradient of the weights, for " +
+			"--problem layout", Value: "50%", Destination: &f.split, Category: "instance"},
+		&cli.StringFlag{
+			Name: "latency", Usage: "`DURATION` of each transfer between GPUs beside its bytes, for --problem layout", Value: "0s",
+			Destination: &f.latency, Category: "instance",
+		},
+		&cli.StringFlag{Name: "runtime", Usage: "`RULES` for --problem layout: paper, or torch (outputs held until the backward, the first " +
+			"stage without gradient of its input, B where W follows it)", Value: "paper", Destination: &f.runtime, Category: "instance"},
 	}
 }
 

@@ -19,8 +19,10 @@ import (
 // nudged to the next float64. What does so all the same is listed with its
 // reason.
 var lenient = map[string]string{
-	"heuristics/activationoffload/dynprog_search.go": "states are merged when there are too many, at a loss that the bound accounts for; what fits is not decided there",
-	"model/plan/activationoffload_memory.go":         "the model of fractional communications, whose amounts are real numbers and whose plans are no plans",
+	"heuristics/activationoffload/dynprog_search.go": "states are merged when there are too many, at a loss that the bound accounts for; " +
+		"what fits is not decided there",
+	"model/plan/activationoffload_memory.go": "the model of fractional communications, whose amounts are real numbers and whose " +
+		"plans are no plans",
 }
 
 func TestMemoryHasNoTolerance(t *testing.T) {

@@ -37,7 +37,8 @@ func TestFewPlacesNameAProblem(t *testing.T) {
 	files := map[string]*ast.File{}
 	set := gotoken.NewFileSet()
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(filepath.Dir(path), "test") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasSuffix(filepath.Dir(path), "test") {
 			return err
 		}
 		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)

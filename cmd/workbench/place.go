@@ -37,14 +37,29 @@ func newPlace(s streams) *cli.Command {
 			"the planner is asked for a plan of so much less, until the placement fits. For the folder\n" +
 			"of a sweep, a table of all its plans.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "device", Usage: "`DEVICE` of a pipeline, as gpu1 (default: the fullest)", Destination: &o.device, Category: "instance"},
-			&cli.StringFlag{Name: "align", Usage: "addresses are multiples of `SIZE` bytes, as 512 for CUDA", Value: "1", Destination: &o.align, Category: "instance"},
-			&cli.BoolFlag{Name: "replan", Usage: "ask the planner for a little less memory where the placement does not fit", Destination: &o.replan, Category: "solver"},
+			&cli.StringFlag{
+				Name: "device", Usage: "`DEVICE` of a pipeline, as gpu1 (default: the fullest)", Destination: &o.device,
+				Category: "instance",
+			},
+			&cli.StringFlag{
+				Name: "align", Usage: "addresses are multiples of `SIZE` bytes, as 512 for CUDA", Value: "1", Destination: &o.align,
+				Category: "instance",
+			},
+			&cli.BoolFlag{
+				Name: "replan", Usage: "ask the planner for a little less memory where the placement does not fit", Destination: &o.replan,
+				Category: "solver",
+			},
 			&cli.StringFlag{Name: "method", Usage: "`METHOD` of placement", Value: "exact", Destination: &o.method, Category: "solver"},
-			&cli.StringFlag{Name: "time-limit", Usage: "stop each placement, and each planning, after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
+			&cli.StringFlag{
+				Name: "time-limit", Usage: "stop each placement, and each planning, after `DURATION`", Value: "60s",
+				Destination: &o.timeLimit, Category: "solver",
+			},
 			&cli.StringFlag{Name: "plan", Usage: "write the placement to `FILE`", Destination: &o.planFile, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the lifetimes to `FILE`", Destination: &o.out, Category: "output"},
-			&cli.StringFlag{Name: "csv", Usage: "write lifetimes and offsets as minimalloc has them to `FILE`", Destination: &o.csv, Category: "output"},
+			&cli.StringFlag{
+				Name: "csv", Usage: "write lifetimes and offsets as minimalloc has them to `FILE`", Destination: &o.csv,
+				Category: "output",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "place PLAN [INSTANCE] or place SWEEP", func(c *cli.Context, a []string) error {
 			align, err := positiveBytes("--align", o.align)

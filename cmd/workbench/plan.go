@@ -39,17 +39,43 @@ func newPlan(s streams) *cli.Command {
 			"verifies each plan by replay and ranks them by step time. Example:\n\n" +
 			"   workbench plan zoo:resnet50?batch=128 --gpu 8GiB -o plan.json",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "gpu", Usage: "memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State and reserve are subtracted", Destination: &o.gpu, Category: "instance"},
-			&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "`SIZE` for activations alone, in place of --gpu", Destination: &o.memory, Category: "instance"},
-			&cli.StringFlag{Name: "link", Usage: "`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else " + defaultLink + ")", Destination: &o.link, Category: "instance"},
-			&cli.StringFlag{Name: "reserve", Usage: "`SIZE` that is left to the driver and to fragmentation, or a part of the GPU", Value: "4%", Destination: &o.reserve, Category: "instance"},
-			&cli.StringFlag{Name: "optimizer", Usage: "`NAME` of the optimizer whose state is counted: sgd, momentum, adam", Value: "adam", Destination: &o.optimizer, Category: "instance"},
-			&cli.StringFlag{Name: "allow", Usage: "`LIST` of what plans may do: " + strings.Join(strategy.Words(), ","), Value: strings.Join(strategy.Words(), ","), Destination: &o.allow, Category: "solver"},
-			&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION` with the best plans so far", Value: "30s", Destination: &o.timeLimit, Category: "solver"},
-			&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
-			&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend of each strategy", Value: 1, Destination: &o.threads, Category: "solver"},
+			&cli.StringFlag{Name: "gpu", Usage: "memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State " +
+				"and reserve are subtracted", Destination: &o.gpu, Category: "instance"},
+			&cli.StringFlag{
+				Name: "memory", Aliases: []string{"m"}, Usage: "`SIZE` for activations alone, in place of --gpu", Destination: &o.memory,
+				Category: "instance",
+			},
+			&cli.StringFlag{Name: "link", Usage: "`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else " + defaultLink +
+				")", Destination: &o.link, Category: "instance"},
+			&cli.StringFlag{
+				Name: "reserve", Usage: "`SIZE` that is left to the driver and to fragmentation, or a part of the GPU", Value: "4%",
+				Destination: &o.reserve, Category: "instance",
+			},
+			&cli.StringFlag{
+				Name: "optimizer", Usage: "`NAME` of the optimizer whose state is counted: sgd, momentum, adam", Value: "adam",
+				Destination: &o.optimizer, Category: "instance",
+			},
+			&cli.StringFlag{
+				Name: "allow", Usage: "`LIST` of what plans may do: " + strings.Join(strategy.Words(), ","),
+				Value: strings.Join(strategy.Words(), ","), Destination: &o.allow, Category: "solver",
+			},
+			&cli.StringFlag{
+				Name: "time-limit", Usage: "stop after `DURATION` with the best plans so far", Value: "30s", Destination: &o.timeLimit,
+				Category: "solver",
+			},
+			&cli.StringFlag{
+				Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "),
+				Value: "highs", Destination: &o.backend, Category: "solver",
+			},
+			&cli.IntFlag{
+				Name: "threads", Usage: "`N` threads for the MILP backend of each strategy", Value: 1, Destination: &o.threads,
+				Category: "solver",
+			},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the fastest plan to `FILE`", Destination: &o.out, Category: "output"},
+			&cli.StringFlag{
+				Name: "output", Aliases: []string{"o"}, Usage: "write the fastest plan to `FILE`", Destination: &o.out,
+				Category: "output",
+			},
 		}, o.common.flags()...),
 		Action: func(c *cli.Context) error {
 			if o.gpu == "list" {

@@ -40,7 +40,10 @@ func newProblems(s streams) *cli.Command {
 			}
 			t := render.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
 			for _, e := range entries {
-				t.AppendRow(table.Row{e.Name, render.Wrap(e.Title, 40), e.Source, render.Wrap(e.Objective, 30), render.Wrap(strings.Join(e.Methods, ", "), 36)})
+				t.AppendRow(table.Row{
+					e.Name, render.Wrap(e.Title, 40), e.Source, render.Wrap(e.Objective, 30),
+					render.Wrap(strings.Join(e.Methods, ", "), 36),
+				})
 			}
 			t.Render()
 			return nil
@@ -54,7 +57,10 @@ func newMethods(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "methods",
 		Usage: "the methods there are: kind, source, complexity, assumptions",
-		Flags: append([]cli.Flag{&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "only those for `PROBLEM`", Destination: &problem, Category: "instance"}}, o.flags()...),
+		Flags: append([]cli.Flag{&cli.StringFlag{
+			Name: "problem", Aliases: []string{"p"}, Usage: "only those for `PROBLEM`",
+			Destination: &problem, Category: "instance",
+		}}, o.flags()...),
 		Action: o.action(s, 0, 0, "methods [--problem P]", func(c *cli.Context, _ []string) error {
 			problems := catalog.Problems()
 			if problem != "" {
@@ -78,7 +84,10 @@ func newMethods(s streams) *cli.Command {
 			var entries []entry
 			for _, p := range problems {
 				for _, m := range p.Methods() {
-					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Kinds(p), m.Solver})
+					entries = append(entries, entry{
+						p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...),
+						m.Kinds(p), m.Solver,
+					})
 				}
 			}
 			if o.json() {
@@ -90,7 +99,10 @@ func newMethods(s streams) *cli.Command {
 				for _, a := range e.Assumptions {
 					what += "; assumes " + a
 				}
-				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, render.Wrap(solve.KindWords(e.Takes), 12), render.Wrap(e.Source, 22), render.Wrap(what, 50), render.Wrap(e.Complexity, 28)})
+				t.AppendRow(table.Row{
+					e.Problem, e.Name, e.Kind, render.Wrap(solve.KindWords(e.Takes), 12), render.Wrap(e.Source, 22),
+					render.Wrap(what, 50), render.Wrap(e.Complexity, 28),
+				})
 			}
 			t.Render()
 			return nil

@@ -40,22 +40,69 @@ const (
 	replicasChain = `{"format": "workbench.chain/v1", "name": "r2", "samples": 1, "input": {"activation": 0, "gradient": 0}, "layers": [
 		{"name": "l1", "forward_time": 4, "backward_time": 1, "activation": 1, "gradient": 1, "weight": 0},
 		{"name": "l2", "forward_time": 1, "backward_time": 5, "activation": 0, "gradient": 0, "weight": 1}]}`
-	replicasFlags = "--problem pipeline --memory 1000 --bandwidth 0.2 --processors 3 --weight-copies 1 --replicas --time-limit 5s --format json"
+	replicasFlags = "--problem pipeline --memory 1000 --bandwidth 0.2 --processors 3 --weight-copies 1 --replicas --time-limit 5s " +
+		"--format json"
 )
 
 var reports = []reported{
-	{"a placement in decimals", decimals, "solve --problem placement @decimals.json --memory 0.58", 0, []string{"height      0.58 B", "optimal"}},
-	{"its JSON", decimals, "solve --problem placement @decimals.json --memory 0.58 --format json", 0, []string{`"objective": 0.58`, `"status": "optimal"`}},
+	{
+		"a placement in decimals", decimals, "solve --problem placement @decimals.json --memory 0.58", 0,
+		[]string{"height      0.58 B", "optimal"},
+	},
+	{
+		"its JSON", decimals, "solve --problem placement @decimals.json --memory 0.58 --format json", 0,
+		[]string{`"objective": 0.58`, `"status": "optimal"`},
+	},
 	{"a plan in decimals", decimals, "verify @decimals.json @plan.json", 0, []string{"valid"}},
 	{"a limit out of a computation", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999999", 0, []string{"optimal"}},
-	{"a short time and many samples", map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-295")}, "solve --problem remat @many.json --memory 100 --format json", 2, []string{"layers[0].forward_time: 1e-295 s is out of range"}},
-	{"many samples", map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-60")}, "solve --problem remat @many.json --memory 100 --format json", 0, []string{`"optimal"`}},
-	{"a long time", map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "1e61")}, "solve --problem remat-offload @many.json --memory 100", 2, []string{"choose other units"}},
-	{"times at the end of the range", map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "4e59")}, "solve --problem remat-offload @many.json --memory 100 --format json", 0, []string{`"optimal"`}},
-	{"a time of copies of nothing", map[string]string{"s.json": fmt.Sprintf(nothingSent, `, "offload_memory": 0, "offload_time": 1`, `, "offload_memory": 0, "offload_time": 2`)}, "solve @s.json " + nothingSentFlags, 0, []string{`"objective": 28,`}},
-	{"no time of copies", map[string]string{"s.json": fmt.Sprintf(nothingSent, "", "")}, "solve @s.json " + nothingSentFlags, 0, []string{`"objective": 28,`}},
-	{"replicas by pipedream, no minimum", map[string]string{"c.json": replicasChain}, "solve @c.json --method pipedream " + replicasFlags, 0, []string{`"status": "feasible"`}},
-	{"a limit below", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999", 3, []string{"at least 0.58 bytes are needed"}},
+	{
+		"a short time and many samples",
+		map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-295")},
+		"solve --problem remat @many.json --memory 100 --format json", 2,
+		[]string{"layers[0].forward_time: 1e-295 s is out of range"},
+	},
+	{
+		"many samples",
+		map[string]string{"many.json": fmt.Sprintf(timedChain, "9223372036854775807", "1e-60")},
+		"solve --problem remat @many.json --memory 100 --format json", 0,
+		[]string{`"optimal"`},
+	},
+	{
+		"a long time",
+		map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "1e61")},
+		"solve --problem remat-offload @many.json --memory 100", 2,
+		[]string{"choose other units"},
+	},
+	{
+		"times at the end of the range",
+		map[string]string{"many.json": fmt.Sprintf(timedChain, "1", "4e59")},
+		"solve --problem remat-offload @many.json --memory 100 --format json", 0,
+		[]string{`"optimal"`},
+	},
+	{
+		"a time of copies of nothing",
+		map[string]string{
+			"s.json": fmt.Sprintf(nothingSent, `, "offload_memory": 0, "offload_time": 1`, `, "offload_memory": 0, "offload_time": 2`),
+		},
+		"solve @s.json " + nothingSentFlags, 0,
+		[]string{`"objective": 28,`},
+	},
+	{
+		"no time of copies",
+		map[string]string{"s.json": fmt.Sprintf(nothingSent, "", "")},
+		"solve @s.json " + nothingSentFlags, 0,
+		[]string{`"objective": 28,`},
+	},
+	{
+		"replicas by pipedream, no minimum",
+		map[string]string{"c.json": replicasChain},
+		"solve @c.json --method pipedream " + replicasFlags, 0,
+		[]string{`"status": "feasible"`},
+	},
+	{
+		"a limit below", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999", 3,
+		[]string{"at least 0.58 bytes are needed"},
+	},
 }
 
 func TestReported(t *testing.T) {

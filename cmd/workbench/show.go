@@ -35,10 +35,19 @@ func newShow(s streams) *cli.Command {
 			"Of an instance: what it is made of, the memory ranges of its problems, and of a\n" +
 			"training step what its peak is made of; --format dot draws that for Graphviz.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
-			&cli.StringFlag{Name: "html", Usage: "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors", Destination: &html, Category: "output"},
+			&cli.StringFlag{
+				Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out,
+				Category: "output",
+			},
+			&cli.StringFlag{
+				Name: "html", Usage: "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors",
+				Destination: &html, Category: "output",
+			},
 			&cli.StringFlag{Name: "with", Usage: "with --html, another `PLAN` on the same time axis", Destination: &with, Category: "output"},
-			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
+			&cli.StringFlag{
+				Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance,
+				Category: "instance",
+			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
 			p, err := readPlan(s, a[0])

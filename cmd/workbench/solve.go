@@ -50,14 +50,42 @@ type solveOptions struct {
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
 	return append(append([]cli.Flag{
-		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them (default: the first that takes the kind of INSTANCE)", Destination: &o.problem, Category: "instance"},
-		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance"},
-		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
-		&cli.BoolFlag{Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn", Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas")},
-		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
-		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
-		&cli.StringFlag{Name: "model", Usage: "what the `MEMORY` of pipelines and weight offloading counts: saved (all that autograd saves, and overheads) or paper (outputs of layers only, as printed)", DefaultText: "saved; of graphs paper", Destination: &o.model, Category: "instance"},
-		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
+		&cli.StringFlag{
+			Name: "problem", Aliases: []string{"p"},
+			Usage: "`PROBLEM` to solve; workbench problems lists them (default: the first that takes the kind of INSTANCE)", Destination: &o.problem,
+			Category: "instance",
+		},
+		&cli.StringFlag{
+			Name: "memory", Aliases: []string{"m"},
+			Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). " +
+				"With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance",
+		},
+		&cli.IntFlag{
+			Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors,
+			Category: "instance", Action: onlyParallel[int](o, "--processors"),
+		},
+		&cli.BoolFlag{
+			Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn",
+			Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas"),
+		},
+		&cli.IntFlag{
+			Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights",
+			Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance",
+			Action: onlyParallel[int](o, "--weight-copies"),
+		},
+		&cli.StringFlag{
+			Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel,
+			Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model"),
+		},
+		&cli.StringFlag{
+			Name: "model", Usage: "what the `MEMORY` of pipelines and weight offloading counts: saved (all that autograd saves, " +
+				"and overheads) or paper (outputs of layers only, as printed)", DefaultText: "saved; of graphs paper", Destination: &o.model,
+			Category: "instance",
+		},
+		&cli.StringFlag{
+			Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth,
+			Category: "instance",
+		},
 	}, o.schedule.flags()...), o.gpuFlags.budgetFlags()...)
 }
 
@@ -71,14 +99,30 @@ func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) err
 
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs", Destination: &o.backend, Category: "solver"},
-		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
-		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
+		&cli.StringFlag{
+			Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs",
+			Destination: &o.backend, Category: "solver",
+		},
+		&cli.StringFlag{
+			Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s",
+			Destination: &o.timeLimit, Category: "solver",
+		},
+		&cli.StringFlag{
+			Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap,
+			Category: "solver",
+		},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
-		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
-		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
-		&cli.BoolFlag{Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess, Category: "solver"},
+		&cli.IntFlag{
+			Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots,
+			DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver",
+		},
+		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within " +
+			"the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
+		&cli.BoolFlag{
+			Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess,
+			Category: "solver",
+		},
 	}
 }
 
@@ -87,13 +131,28 @@ func newSolve(s streams) *cli.Command {
 	flags := append(o.instanceFlags(), o.limitFlags()...)
 	flags = append(
 		flags,
-		&cli.StringFlag{Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)", Destination: &o.method, Category: "solver"},
+		&cli.StringFlag{
+			Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)",
+			Destination: &o.method, Category: "solver",
+		},
 		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
-		&cli.StringFlag{Name: "log", Usage: "the MILP solver's own log to `FILE`, - for standard error", Destination: &o.solverLog, Category: "output"},
-		&cli.StringFlag{Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound", Destination: &o.certificateFile, Category: "output"},
-		&cli.StringFlag{Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp", Destination: &o.exportModel, Category: "output"},
+		&cli.StringFlag{
+			Name: "log", Usage: "the MILP solver's own log to `FILE`, - for standard error", Destination: &o.solverLog,
+			Category: "output",
+		},
+		&cli.StringFlag{
+			Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound",
+			Destination: &o.certificateFile, Category: "output",
+		},
+		&cli.StringFlag{
+			Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp",
+			Destination: &o.exportModel, Category: "output",
+		},
 	)
-	flags = append(flags, &cli.BoolFlag{Name: "explain-bound", Usage: "print which argument excluded how much of the search that proved the bound", Destination: &o.explainBound, Category: "output"})
+	flags = append(flags, &cli.BoolFlag{
+		Name:  "explain-bound",
+		Usage: "print which argument excluded how much of the search that proved the bound", Destination: &o.explainBound, Category: "output",
+	})
 	return &cli.Command{
 		Name:      "solve",
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
@@ -261,7 +320,8 @@ func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
 	case o.memoryModel != plan.TaskModel && o.memoryModel != plan.StageModel:
 		return usagef("--memory-model %q: %s", o.memoryModel, nearest.Hint(o.memoryModel, []string{plan.TaskModel, plan.StageModel}))
 	}
-	set.Platform.Processors, set.Platform.WeightCopies, set.Platform.Replicas, set.MemoryModel = o.processors, o.weightCopies, o.replicas, o.memoryModel
+	set.Platform.Processors, set.Platform.WeightCopies, set.Platform.Replicas, set.MemoryModel = o.processors, o.weightCopies, o.replicas,
+		o.memoryModel
 	return nil
 }
 
@@ -299,7 +359,8 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 		return err
 	}
 	if spec == "" && o.problem == "" && !o.quiet {
-		fmt.Fprintf(s.err, "demonstration: %s of %s; workbench plan INSTANCE --gpu SIZE answers for a network of your own\n", j.Problem.Name, j.Problem.Example)
+		fmt.Fprintf(s.err, "demonstration: %s of %s; workbench plan INSTANCE --gpu SIZE answers for a network of your own\n", j.Problem.Name,
+			j.Problem.Example)
 	}
 	m, err := catalog.FindMethod(j.Problem, cmp.Or(o.method, catalog.DefaultMethod(j.Problem, j.Instance)))
 	if err != nil {
@@ -402,7 +463,8 @@ func exportModel(s streams, o *solveOptions, r *solve.Result) error {
 		return err
 	}
 	if f := r.Formulation; !o.quiet {
-		fmt.Fprintf(s.err, "wrote %s: %s, %s (%d integer), %s, %s\n", o.exportModel, f.Name, platform.Count(f.Variables, "variable"), f.Integers, platform.Count(f.Constraints, "constraint"), platform.Count(f.Nonzeros, "nonzero"))
+		fmt.Fprintf(s.err, "wrote %s: %s, %s (%d integer), %s, %s\n", o.exportModel, f.Name, platform.Count(f.Variables, "variable"), f.Integers,
+			platform.Count(f.Constraints, "constraint"), platform.Count(f.Nonzeros, "nonzero"))
 	}
 	return nil
 }
@@ -422,7 +484,8 @@ func withModel(j *job) (names []string) {
 func writeCertificate(s streams, o *solveOptions, r *solve.Result) error {
 	c := r.Certificate()
 	if c == nil && (r.Status == solve.Optimal && r.Bound.Proof == proof.Search || r.Status == solve.Infeasible) {
-		fmt.Fprintf(s.err, "--certificate %s: nothing to write: the answer was proved by a search, which makes no certificate\n", o.certificateFile)
+		fmt.Fprintf(s.err, "--certificate %s: nothing to write: the answer was proved by a search, which makes no certificate\n",
+			o.certificateFile)
 		return nil
 	}
 	if c == nil {
@@ -430,7 +493,8 @@ func writeCertificate(s streams, o *solveOptions, r *solve.Result) error {
 		if r.Bound != nil {
 			known = "the bound is " + render.ProvedBy(r.Bound)
 		}
-		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", o.certificateFile, known, o.certify)
+		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", o.certificateFile, known,
+			o.certify)
 	}
 	return atomicfile.Write(o.certificateFile, s.out, c.Write)
 }

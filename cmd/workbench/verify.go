@@ -26,7 +26,19 @@ func newVerify(s streams) *cli.Command {
 		Description: "PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
 			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
 		ArgsUsage: "INSTANCE PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
-		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}, &cli.StringFlag{Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage", Destination: &memoryModel}, &cli.StringFlag{Name: "to", Usage: "with --bound, write the proof to FILE as `FORMAT`: vipr", Destination: &to}}, o.flags()...),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{
+				Name:  "bound",
+				Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate,
+			},
+			&cli.StringFlag{
+				Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage",
+				Destination: &memoryModel,
+			}, &cli.StringFlag{
+				Name: "to", Usage: "with --bound, write the proof to FILE as `FORMAT`: vipr",
+				Destination: &to,
+			},
+		}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			if certificate != "" {
 				files := 1
@@ -149,7 +161,8 @@ func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
 		v.Penalty = &x.Penalty
 	}
 	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…",
+			p.Instance.Name, p.Instance.SHA256, in.SHA256))
 	}
 	if o.json() {
 		if err := render.Document(s.out, "workbench.verdict/v1", v); err != nil {

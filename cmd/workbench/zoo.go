@@ -44,7 +44,8 @@ func newZooList(s streams) *cli.Command {
 				t.AppendRow(table.Row{e.Name, render.Wrap(e.Description, 48), render.Wrap(strings.Join(params, " "), 44)})
 			}
 			t.Render()
-			fmt.Fprintf(s.out, "\nUse one as an instance: workbench solve '%s%s?%s=%s'\n", zoo.Scheme, entries[0].Name, entries[0].Parameters[0].Name, entries[0].Parameters[0].Default)
+			fmt.Fprintf(s.out, "\nUse one as an instance: workbench solve '%s%s?%s=%s'\n", zoo.Scheme, entries[0].Name,
+				entries[0].Parameters[0].Name, entries[0].Parameters[0].Default)
 			return nil
 		}),
 	}
@@ -83,7 +84,10 @@ func newZooExport(s streams) *cli.Command {
 		Name:      "export",
 		Usage:     "write a built-in network as a chain file; with as=graph or as=join as one of these",
 		ArgsUsage: "NAME[?batch=8&…]",
-		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"}}, o.flags()...),
+		Flags: append([]cli.Flag{&cli.StringFlag{
+			Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output",
+			Destination: &out, Category: "output",
+		}}, o.flags()...),
 		Action: o.action(s, 1, 1, "zoo export NAME[?batch=8&…] [--output FILE]", func(c *cli.Context, a []string) error {
 			net, err := zooInstance(a[0])
 			if err != nil {

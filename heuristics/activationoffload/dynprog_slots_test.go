@@ -244,12 +244,36 @@ func TestDynProgExtremes(t *testing.T) {
 		c *chain.Chain
 		p platform.Platform
 	}{
-		"nothing":     {&chain.Chain{Layers: make([]chain.Layer, 3)}, platform.Platform{Bandwidth: 1}},
-		"no time":     {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1}},
-		"large":       {&chain.Chain{Input: chain.Input{Activation: 2e14}, Layers: []chain.Layer{{Activation: 2e14, Saved: 2e14, ForwardTime: platform.MaxTime}, {ForwardOverhead: 2e14}}}, platform.Platform{Memory: 4e14, Bandwidth: 1e-286}},
-		"a fast link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e14}},
-		"a slow link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e-290}},
-		"little time": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: platform.MinTime}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e300}},
+		"nothing": {&chain.Chain{Layers: make([]chain.Layer, 3)}, platform.Platform{Bandwidth: 1}},
+		"no time": {
+			&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1}, {ForwardOverhead: 1}}},
+			platform.Platform{Memory: 2, Bandwidth: 1},
+		},
+		"large": {
+			&chain.Chain{
+				Input:  chain.Input{Activation: 2e14},
+				Layers: []chain.Layer{{Activation: 2e14, Saved: 2e14, ForwardTime: platform.MaxTime}, {ForwardOverhead: 2e14}},
+			},
+			platform.Platform{Memory: 4e14, Bandwidth: 1e-286},
+		},
+		"a fast link": {&chain.Chain{
+			Input:  chain.Input{Activation: 1},
+			Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}},
+		}, platform.Platform{Memory: 2, Bandwidth: 1e14}},
+		"a slow link": {
+			&chain.Chain{
+				Input:  chain.Input{Activation: 1},
+				Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}},
+			},
+			platform.Platform{Memory: 2, Bandwidth: 1e-290},
+		},
+		"little time": {
+			&chain.Chain{
+				Input:  chain.Input{Activation: 1},
+				Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: platform.MinTime}, {ForwardOverhead: 1}},
+			},
+			platform.Platform{Memory: 2, Bandwidth: 1e300},
+		},
 	} {
 		for method, run := range map[string]func() (*plan.Plan, error){
 			"exact": func() (*plan.Plan, error) { return DynProg(context.Background(), x.c, x.p) },

@@ -59,7 +59,8 @@ func TestDynProgRecurrences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !r.Valid() || !close9(r.Makespan, T) {
-				t.Fatalf("rule %d: %v with %v, %v violations, first %+v\n%+v %+v", gap, r.Makespan, T, len(r.Violations), r.Violations[0], c, in.Platform)
+				t.Fatalf("rule %d: %v with %v, %v violations, first %+v\n%+v %+v", gap, r.Makespan, T, len(r.Violations), r.Violations[0], c,
+					in.Platform)
 			}
 		}
 		T := o.simulate(away, false)

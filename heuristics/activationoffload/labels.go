@@ -65,7 +65,7 @@ type size struct {
 type set uint64
 
 func (z *size) extract(a set) int { return int(uint64(a) >> z.shift & z.mask) }
-func (z *size) one() set     { return 1 << z.shift }
+func (z *size) one() set          { return 1 << z.shift }
 
 // label is a partial plan.
 type label struct {

@@ -75,7 +75,8 @@ func TestMixedMagnitudes(t *testing.T) {
 			}
 		}
 		if T := best.Plan.Claims.Makespan; best.Value > want || best.Proved && T > want*(1+plan.Tolerance) || !best.Proved {
-			t.Fatalf("optimum: %.17g, at least %.17g by %s, proved %v; exhaustive search has %.17g\n%+v %+v", T, best.Value, best.By, best.Proved, want, c, p)
+			t.Fatalf("optimum: %.17g, at least %.17g by %s, proved %v; exhaustive search has %.17g\n%+v %+v", T, best.Value, best.By, best.Proved,
+				want, c, p)
 		}
 	})
 }

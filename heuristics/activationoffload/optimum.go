@@ -41,7 +41,8 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 			return nil, err
 		}
 	case start.Problem != view.Problem || start.Platform != p:
-		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", view.ErrChoice, start.Problem, start.Platform, view.Problem, p)
+		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", view.ErrChoice, start.Problem, start.Platform,
+			view.Problem, p)
 	}
 	r := &proof.Optimum{Plan: start, Bound: in.Bounds()[0]}
 	if s, ok := newSpace(in); ok {

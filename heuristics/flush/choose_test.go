@@ -37,14 +37,18 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 		c := &chain.Chain{Name: "drawn", Input: chain.Input{Activation: 1}}
 		for range 4 + r.IntN(4) {
 			c.Layers = append(c.Layers, chain.Layer{
-				ForwardTime: float64(1 + r.IntN(5)), BackwardTime: float64(2 + r.IntN(8)), Activation: 1, Gradient: 1, Saved: float64(4 + r.IntN(20)), Weight: float64(r.IntN(4)),
+				ForwardTime: float64(1 + r.IntN(5)), BackwardTime: float64(2 + r.IntN(8)), Activation: 1, Gradient: 1, Saved: float64(4 + r.IntN(20)),
+				Weight: float64(r.IntN(4)),
 			})
 		}
 		p := platform.Platform{Processors: 2, MicroBatches: 2 + r.IntN(4), Placement: plan.VShaped}
 		if stageCount == 2 {
 			p.Placement = plan.Straight
 		}
-		cut := stages.Cutting{Stages: stageCount, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(), HostBandwidth: float64(2 + r.IntN(20))}
+		cut := stages.Cutting{
+			Stages: stageCount, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(),
+			HostBandwidth: float64(2 + r.IntN(20)),
+		}
 		of := func(choice []int) (*view.Instance, error) {
 			cut.Recompute, cut.Send = make([]bool, stageCount), make([]bool, stageCount)
 			for s, x := range choice {
@@ -106,7 +110,8 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 			}
 			x, _ := objective(choice)
 			least = min(least, x)
-			start := half == 0 || half == stageCount/2 && (choice[0] == 0 || choice[stageCount-1] == 0) && slices.Equal(choice[:half], slices.Repeat(choice[:1], half))
+			start := half == 0 || half == stageCount/2 && (choice[0] == 0 || choice[stageCount-1] == 0) &&
+				slices.Equal(choice[:half], slices.Repeat(choice[:1], half))
 			if start && found > x*(1+1e-3) {
 				t.Fatalf("case %d: %v has %v, %v has %v\n%+v %+v", n, chosen, found, choice, x, c, p)
 			}
@@ -131,8 +136,10 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 			best++
 		}
 	}
-	t.Logf("%d of %d choices are the best of all; in %d one is worth it, in %d the last option; %d are within 5 %% of the bound on all", best, tried, only, last, near)
+	t.Logf("%d of %d choices are the best of all; in %d one is worth it, in %d the last option; %d are within 5 %% of the bound on all", best,
+		tried, only, last, near)
 	if best*10 < tried*8 || only == 0 || near == 0 || last == 0 {
-		t.Errorf("%d of %d choices are the best of all; in %d one is worth it, in %d the last option; %d are within 5 %% of the bound on all", best, tried, only, last, near)
+		t.Errorf("%d of %d choices are the best of all; in %d one is worth it, in %d the last option; %d are within 5 %% of the bound on all",
+			best, tried, only, last, near)
 	}
 }

@@ -49,7 +49,8 @@ func Interleaved(_ context.Context, v *flush.Instance) flush.Order {
 	return o
 }
 
-// LoopedBFS runs all micro-batches through the first stage of a GPU, all through the second and so on, and the backwards in reverse (Lamy-Poirier,
+// LoopedBFS runs all micro-batches through the first stage of a GPU, all through the second and so on, and the backwards in
+// reverse (Lamy-Poirier,
 // Breadth-First Pipeline Parallelism, 2023), for every placement. O(operations).
 func LoopedBFS(_ context.Context, v *flush.Instance) flush.Order {
 	o := make(flush.Order, v.GPUs)
@@ -117,7 +118,12 @@ func (b *block) order(v *flush.Instance) flush.Order {
 	for g := range o {
 		s0, s1 := v.On[g][0], v.On[g][1]
 		f0, f1, b1, b0 := b.starts(v.GPUs, g)
-		slots := []slot{{f0, flush.LetterOf(s0, flush.F)}, {f1, flush.LetterOf(s1, flush.F)}, {b1, flush.LetterOf(s1, flush.B)}, {b0, flush.LetterOf(s0, flush.B)}}
+		slots := []slot{
+			{f0, flush.LetterOf(s0, flush.F)},
+			{f1, flush.LetterOf(s1, flush.F)},
+			{b1, flush.LetterOf(s1, flush.B)},
+			{b0, flush.LetterOf(s0, flush.B)},
+		}
 		used := 0
 		for _, x := range slots {
 			used |= 1 << (x.at % period)

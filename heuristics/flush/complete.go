@@ -20,7 +20,9 @@ const mostComplete = 600
 // precedence orders are decided; memory is a sum over the pairs of each operation that takes some. It returns the best schedule and
 // the bound that is proved, both as given where it is of no use, and which constraints the conflicts of that proof were of. It ends
 // when a budget is above most, too.
-func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, bound float64, most int, report func(float64)) (*flush.Schedule, float64, proof.Tally) {
+func complete(ctx context.Context, v *flush.Instance, best *flush.Schedule, bound float64, most int,
+	report func(float64),
+) (*flush.Schedule, float64, proof.Tally) {
 	unit, ok := commonUnit(v)
 	if !ok || v.Ops() > mostComplete {
 		return best, bound, nil
@@ -122,7 +124,10 @@ func newStartTimes(v *flush.Instance, unit float64, target int, best *flush.Sche
 	if v.Fused {
 		v = v.Resident() // some B may be one with its W and take nothing
 	}
-	m := &startTimes{v: v, free: free, s: lcg.New(), starts: make([]int32, flush.Kinds*v.Stages*v.Jobs), pairs: map[[2]int]lcg.Lit{}, fixed: map[[2]int]bool{}, ops: make([][]int, v.GPUs)}
+	m := &startTimes{
+		v: v, free: free, s: lcg.New(), starts: make([]int32, flush.Kinds*v.Stages*v.Jobs), pairs: map[[2]int]lcg.Lit{},
+		fixed: map[[2]int]bool{}, ops: make([][]int, v.GPUs),
+	}
 	units := func(x float64) int { return int(math.Round(x / unit)) }
 	m.length = func(op int) int { return units(v.Time[op/v.Jobs/flush.Kinds][op/v.Jobs%flush.Kinds]) }
 	horizon := target

@@ -82,7 +82,8 @@ func TestCompleteSearch(t *testing.T) {
 		if k >= 3 && k < len(hard) && testing.Short() {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d GPUs, %d stages, %s, %d micro-batches, memory %g, way %g, split %v", u.gpus, u.gpus*u.chunks, u.placement, u.jobs, u.memory, u.way, u.split), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d GPUs, %d stages, %s, %d micro-batches, memory %g, way %g, split %v", u.gpus, u.gpus*u.chunks, u.placement, u.jobs,
+			u.memory, u.way, u.split), func(t *testing.T) {
 			t.Parallel()
 			v := u.view(t)
 			g := heuristics.Goal{Bound: v.Bound().Value}

@@ -102,8 +102,10 @@ const mostKept = 50_000_000
 
 func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
 	x := &branching{
-		v: v, count: make([]int, flush.Kinds*v.Stages), end: make([][]paths, flush.Kinds*v.Stages), free: make([]paths, 2*v.GPUs), given: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
-		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{}, why: proof.Tally{},
+		v: v, count: make([]int, flush.Kinds*v.Stages), end: make([][]paths, flush.Kinds*v.Stages), free: make([]paths, 2*v.GPUs),
+		given: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
+		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{},
+		why: proof.Tally{},
 	}
 	for lane := range x.free {
 		x.free[lane] = x.none()

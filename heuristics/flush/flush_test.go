@@ -73,7 +73,8 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			}
 		}
 		f := flush.Exact(t.Context(), v, flush.Goal{Bound: v.Bound().Value, Seed: uint64(n), Steps: 100})
-		if x := check("exact", f.Order); x > optimum*(1+1e-8) || f.Bound > optimum*(1+1e-12) || f.Bound < x*(1-1e-8) && v.Bound().Value < x*(1-1e-8) {
+		if x := check("exact", f.Order); x > optimum*(1+1e-8) || f.Bound > optimum*(1+1e-12) || f.Bound < x*(1-1e-8) &&
+			v.Bound().Value < x*(1-1e-8) {
 			t.Fatalf("case %d: exact has %v and proves %v, the optimum is %v\n%+v %+v", n, x, f.Bound, optimum, in, p)
 		}
 		if optimum > v.Bound().Value*(1+1e-6) {
@@ -168,7 +169,10 @@ func TestNamedSchedules(t *testing.T) {
 			stageCount = 2 * gpus
 		}
 		for range stageCount {
-			in.Stages = append(in.Stages, stages.Stage{ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 2, BackwardMemory: -1, WeightMemory: -1})
+			in.Stages = append(in.Stages, stages.Stage{
+				ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 2, BackwardMemory: -1,
+				WeightMemory: -1,
+			})
 		}
 		v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: jobs, Placement: placement})
 		if err != nil {
@@ -189,8 +193,9 @@ func TestNamedSchedules(t *testing.T) {
 		want      float64
 	}{
 		"gpipe": {plan.Straight, flush.GPipe, 3*jobs + 2*(gpus-1)}, "1f1b": {plan.Straight, flush.OneFOneB, 3*jobs + 2*(gpus-1)},
-		"zb-h1": {plan.Straight, flush.ZBH1, 3*jobs + gpus - 1}, "zb-h2": {plan.Straight, flush.ZBH2, 3 * jobs}, "zb-auto": {plan.Straight, flush.ZBAuto, 3 * jobs},
-		"zb-v": {plan.VShaped, flush.ZBV, 6 * jobs},
+		"zb-h1": {plan.Straight, flush.ZBH1, 3*jobs + gpus - 1}, "zb-h2": {plan.Straight, flush.ZBH2, 3 * jobs},
+		"zb-auto": {plan.Straight, flush.ZBAuto, 3 * jobs},
+		"zb-v":    {plan.VShaped, flush.ZBV, 6 * jobs},
 	} {
 		if got := span(x.placement, x.method); got != x.want {
 			t.Errorf("%s: a span of %v, not %v", name, got, x.want)

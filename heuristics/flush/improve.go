@@ -21,7 +21,10 @@ const FewSteps = 50_000
 
 // starts are the methods whose best order a search starts from.
 func starts() []Method {
-	return []Method{Send(GPipe), Send(LoopedBFS), Send(OneFOneB), Send(ZBH1), Send(ZBH2), Send(ZBAuto), Send(Interleaved), Send(VMin), Send(VHalf), Send(ZBV), List}
+	return []Method{
+		Send(GPipe), Send(LoopedBFS), Send(OneFOneB), Send(ZBH1), Send(ZBH2), Send(ZBAuto), Send(Interleaved), Send(VMin),
+		Send(VHalf), Send(ZBV), List,
+	}
 }
 
 // Improve improves the best order of the other methods by [Search], and once more with less heat. Where the bound of the goal is

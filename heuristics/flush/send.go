@@ -135,7 +135,8 @@ func (x *copying) fetch(s int, must bool, between int64) bool {
 		}
 		x.send()
 	}
-	if x.count[p] >= x.count[flush.LetterOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room || !x.fits(x.v.Memory[s][flush.P]) {
+	if x.count[p] >= x.count[flush.LetterOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room ||
+		!x.fits(x.v.Memory[s][flush.P]) {
 		return false
 	}
 	x.put(p)

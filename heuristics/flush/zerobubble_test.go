@@ -33,7 +33,8 @@ func (d *demonstration) view(t *testing.T, memory float64) *view.Instance {
 	p := &stages.Partition{Name: d.Name, CommunicationTime: d.Way}
 	for s := range d.F {
 		p.Stages = append(p.Stages, stages.Stage{
-			ForwardTime: d.F[s], BackwardTime: d.B[s], WeightTime: d.W[s], ForwardMemory: d.MemF[s], BackwardMemory: d.MemB[s], WeightMemory: d.MemW[s],
+			ForwardTime: d.F[s], BackwardTime: d.B[s], WeightTime: d.W[s], ForwardMemory: d.MemF[s], BackwardMemory: d.MemB[s],
+			WeightMemory: d.MemW[s],
 		})
 	}
 	v, err := view.New(p, platform.Platform{Memory: memory, MicroBatches: d.Micro})
@@ -57,7 +58,10 @@ func alike(stages, micro int, f, b, w, way, memory, known float64) *demonstratio
 // heuristic is what it is there.
 func TestDemonstrations(t *testing.T) {
 	t.Parallel()
-	for _, d := range []*demonstration{alike(4, 12, 5, 6, 4, 0, 10, 193), alike(4, 12, 5, 6, 4, 0, 14, 183), alike(4, 12, 5478, 5806, 3534, 200, 32, 178898)} {
+	for _, d := range []*demonstration{
+		alike(4, 12, 5, 6, 4, 0, 10, 193), alike(4, 12, 5, 6, 4, 0, 14, 183),
+		alike(4, 12, 5478, 5806, 3534, 200, 32, 178898),
+	} {
 		check(t, d, d.Memory[0], d.Known, 1e-6)
 	}
 }

@@ -62,7 +62,8 @@ func newCurve(ctx context.Context, j *join.Join, slots int) (*Curve, error) {
 		longest = max(longest, l)
 	}
 	if bytes := 4 * states * float64(c.width); bytes > maxBytes {
-		return nil, refuse(fmt.Sprintf("the table of Theorem 3, %.3g states by %d numbers of slots,", states, c.width), bytes, "give fewer slots or shorter branches")
+		return nil, refuse(fmt.Sprintf("the table of Theorem 3, %.3g states by %d numbers of slots,", states, c.width), bytes,
+			"give fewer slots or shorter branches")
 	}
 	c.states = 1
 	for k := j.K() - 1; k >= 0; k-- {

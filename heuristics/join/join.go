@@ -50,7 +50,8 @@ func check(j *join.Join) error {
 			return fmt.Errorf("join: %q: branch %d has length %d: lengths are at least 0", j.Name, k+1, l)
 		}
 		if l > maxLayers || total+l > maxLayers {
-			return fmt.Errorf("join: %q has more than %d layers: the tables of the dynamic program would not hold their numbers of forwards; shorten the branches", j.Name, maxLayers)
+			return fmt.Errorf("join: %q has more than %d layers: the tables of the dynamic program would not hold their numbers of forwards; "+
+				"shorten the branches", j.Name, maxLayers)
 		}
 		total += l
 	}

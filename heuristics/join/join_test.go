@@ -17,7 +17,10 @@ import (
 
 // unit returns a join in which every cost is 1 and keep is the same for all.
 func unit(keep bool, lengths ...int) *join.Join {
-	j := &join.Join{Name: fmt.Sprint(lengths), Branches: lengths, Keep: make([]bool, len(lengths)), ForwardTime: 1, BackwardTime: 1, LossTime: 1}
+	j := &join.Join{
+		Name: fmt.Sprint(lengths), Branches: lengths, Keep: make([]bool, len(lengths)), ForwardTime: 1, BackwardTime: 1,
+		LossTime: 1,
+	}
 	for k := range j.Keep {
 		j.Keep[k] = keep
 	}
@@ -171,7 +174,8 @@ func TestCurve(t *testing.T) {
 		}
 		points := c.Points()
 		if points[0].Slots != LeastSlots(j) || points[len(points)-1].Slots != StoreAllSlots(j) {
-			t.Fatalf("%v: curve from %d to %d slots, want %d to %d", j.Branches, points[0].Slots, points[len(points)-1].Slots, LeastSlots(j), StoreAllSlots(j))
+			t.Fatalf("%v: curve from %d to %d slots, want %d to %d", j.Branches, points[0].Slots, points[len(points)-1].Slots, LeastSlots(j),
+				StoreAllSlots(j))
 		}
 		turned := *j
 		turned.Branches, turned.Keep = slices.Clone(j.Branches), slices.Clone(j.Keep)
@@ -389,7 +393,8 @@ func TestHalfTheMemory(t *testing.T) {
 			}
 			half := StoreAllSlots(j) / 2
 			at := func(m int) float64 { return points[m-points[0].Slots].Makespan / span }
-			t.Logf("%s L = %d: %d of %d slots: %.3f Span*; m_min = %d: %.3f, m_min+2: %.3f", v.name, L, half, StoreAllSlots(j), at(half), points[0].Slots, at(points[0].Slots), at(points[0].Slots+2))
+			t.Logf("%s L = %d: %d of %d slots: %.3f Span*; m_min = %d: %.3f, m_min+2: %.3f", v.name, L, half, StoreAllSlots(j), at(half),
+				points[0].Slots, at(points[0].Slots), at(points[0].Slots+2))
 			if x := at(half); x < 1.15 || x > 1.35 {
 				t.Errorf("%s L = %d: half the slots take %.3f Span*", v.name, L, x)
 			}

@@ -12,7 +12,8 @@ import (
 const mostLayouts = 20_000
 
 // Exact is [LocalSearch] and then, if there are no more than mostLayouts of them, all layouts in the order of the bounds of their
-// schedules, each that is not excluded by its bound with the exact method of flush. proved says that no layout is better. Exponential in the layers.
+// schedules, each that is not excluded by its bound with the exact method of flush. proved says that no layout is better.
+// Exponential in the layers.
 func Exact(ctx context.Context, in *layout.Instance, g Goal) (found *Found, proved bool) {
 	found = LocalSearch(ctx, in, Goal{Bound: g.Bound, Seed: g.Seed, Steps: 2000, OnProgress: g.OnProgress})
 	if found != nil && found.Objective <= g.Bound*(1+1e-9) {

@@ -185,9 +185,11 @@ func relieve(in *layout.Instance, x *layout.Layout, g int, flight float64) {
 	}
 }
 
-// LocalSearch changes one thing at a time, from the best of the other methods: a cut, all cuts from one on, an option of a layer, or an option that moves
+// LocalSearch changes one thing at a time, from the best of the other methods: a cut, all cuts from one on, an option of a
+// layer, or an option that moves
 // between stages. What is compared is list scheduling by the four rules that have won most often, all rules every 40th time. Changes that
-// make it worse are taken with a probability that falls (simulated annealing). The best layouts are then searched in full. It ends with ctx, at the
+// make it worse are taken with a probability that falls (simulated annealing). The best layouts are then searched in full.
+// It ends with ctx, at the
 // bound, or after its steps.
 func LocalSearch(ctx context.Context, in *layout.Instance, g Goal) *Found {
 	var found *Found

@@ -45,11 +45,19 @@ func repeat(n int, l [7]float64) (list [][7]float64) {
 }
 
 var tinies = []tiny{
-	{"embed-head", plan.Straight, 2, 4, 24, 0, append(append([][7]float64{kept(1, 0, 0, 1, 1, 6)}, repeat(4, again(2, 2, 2, 1, 4, 1))...), kept(4, 4, 4, 1, 2, 6)), 100, 100},
+	{"embed-head", plan.Straight, 2, 4, 24, 0, append(append([][7]float64{kept(1, 0, 0, 1, 1, 6)}, repeat(4, again(2, 2, 2, 1, 4, 1))...),
+		kept(4, 4, 4, 1, 2, 6)), 100, 100},
 	{"tight", plan.Straight, 2, 4, 9, 0, append(repeat(4, again(1, 1, 1, 1, 3, 1)), kept(3, 3, 3, 1, 2, 2)), 80, 64},
 	{"v", plan.VShaped, 2, 4, 13, 0, append(repeat(4, again(1, 1, 1, 1, 3, 1)), kept(2, 2, 2, 1, 2, 2)), 46, 40.04},
-	{"comm", plan.Straight, 2, 3, 12, 1, [][7]float64{again(2, 2, 1, 2, 3, 0), again(3, 3, 2, 1, 5, 0), {1, 2, 2, 2, 4, 0, 1}, again(2, 2, 2, 1, 3, 0), kept(1, 1, 1, 1, 1, 0)}, 55, 54},
-	{"three", plan.Straight, 3, 3, 12, 0, [][7]float64{again(1, 1, 1, 1, 3, 1), again(2, 2, 1, 1, 4, 1), again(1, 2, 1, 1, 3, 1), again(2, 2, 2, 1, 4, 1), kept(1, 1, 1, 1, 2, 1)}, 38, 36},
+	{"comm", plan.Straight, 2, 3, 12, 1, [][7]float64{
+		again(2, 2, 1, 2, 3, 0), again(3, 3, 2, 1, 5, 0),
+		{1, 2, 2, 2, 4, 0, 1},
+		again(2, 2, 2, 1, 3, 0), kept(1, 1, 1, 1, 1, 0),
+	}, 55, 54},
+	{"three", plan.Straight, 3, 3, 12, 0, [][7]float64{
+		again(1, 1, 1, 1, 3, 1), again(2, 2, 1, 1, 4, 1), again(1, 2, 1, 1, 3, 1),
+		again(2, 2, 2, 1, 4, 1), kept(1, 1, 1, 1, 2, 1),
+	}, 38, 36},
 }
 
 // instance makes a tiny instance: what is held without recomputation is saved, and a transfer takes one time whatever its size.
@@ -61,13 +69,19 @@ func (x tiny) instance(t *testing.T) *problem.Instance {
 		if i+1 < len(x.layers) {
 			out = x.layers[i+1][3]
 		}
-		y := chain.Layer{ForwardTime: l[0], BackwardTime: l[1] + l[2], WeightGradientTime: l[2], Activation: out, Gradient: out, Saved: l[4] - l[3] + out, Weight: l[5]}
+		y := chain.Layer{
+			ForwardTime: l[0], BackwardTime: l[1] + l[2], WeightGradientTime: l[2], Activation: out, Gradient: out,
+			Saved: l[4] - l[3] + out, Weight: l[5],
+		}
 		if l[6] == 0 { // listing full keeps it from being offered
 			y.Recompute = []chain.Recomputation{{Name: problem.Full, Saved: l[4], ForwardTime: l[0]}}
 		}
 		c.Layers = append(c.Layers, y)
 	}
-	in, err := problem.New(c, platform.Platform{Memory: x.memory, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs, Placement: x.placement}, problem.Setting{Latency: x.cut})
+	in, err := problem.New(c, platform.Platform{
+		Memory: x.memory, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs,
+		Placement: x.placement,
+	}, problem.Setting{Latency: x.cut})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +107,8 @@ func TestTiny(t *testing.T) {
 	}
 }
 
-// analytic reads a profile: the number of layers and the transfer time, then for each layer its name, F, B, W, input, bytes held without, with
+// analytic reads a profile: the number of layers and the transfer time, then for each layer its name, F, B, W, input, bytes
+// held without, with
 // selective recomputation, seconds of selective, of full recomputation, resident bytes and transient bytes.
 func analytic(t *testing.T, name string) (*chain.Chain, float64) {
 	t.Helper()
@@ -123,7 +138,10 @@ func analytic(t *testing.T, name string) (*chain.Chain, float64) {
 		}
 		l := chain.Layer{
 			Name: layer, ForwardTime: x[0], BackwardTime: x[1] + x[2], WeightGradientTime: x[2], Saved: x[4] - x[3], Weight: x[8],
-			BackwardOverhead: x[9], Recompute: []chain.Recomputation{{Name: "selective", Saved: x[5], ForwardTime: x[6], Splits: true}, {Name: problem.Full, Saved: x[3], ForwardTime: x[7]}},
+			BackwardOverhead: x[9], Recompute: []chain.Recomputation{
+				{Name: "selective", Saved: x[5], ForwardTime: x[6], Splits: true},
+				{Name: problem.Full, Saved: x[3], ForwardTime: x[7]},
+			},
 		}
 		if x[6] == 0 {
 			l.Recompute = l.Recompute[1:]
@@ -163,7 +181,10 @@ func TestAnalytic(t *testing.T) {
 		{"llama8b.txt", plan.Interleaved, 4, 8, 1.952, 0},
 	} {
 		c, cut := analytic(t, x.file)
-		in, err := problem.New(c, platform.Platform{Memory: 80e9, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs, Placement: x.placement}, problem.Setting{Latency: cut})
+		in, err := problem.New(c, platform.Platform{
+			Memory: 80e9, Processors: x.gpus, WeightCopies: 1, MicroBatches: x.jobs,
+			Placement: x.placement,
+		}, problem.Setting{Latency: cut})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +194,8 @@ func TestAnalytic(t *testing.T) {
 		u := layout.Uniform(ctx, in, layout.Goal{})
 		h := layout.Hand(ctx, in, layout.Goal{})
 		f := layout.LocalSearch(ctx, in, layout.Goal{Bound: b.Value})
-		t.Logf("%s %s P %d m %d: %.4f (known %.3f), bound %.4f by %s (known %.3f); uniform %v hand %v", x.file, x.placement, x.gpus, x.jobs, f.Objective, x.known, b.Value, b.By, x.bnd, val(u), val(h))
+		t.Logf("%s %s P %d m %d: %.4f (known %.3f), bound %.4f by %s (known %.3f); uniform %v hand %v", x.file, x.placement, x.gpus, x.jobs,
+			f.Objective, x.known, b.Value, b.By, x.bnd, val(u), val(h))
 	}
 }
 
@@ -190,14 +212,18 @@ func TestBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 44))
 	tried := 0
 	for range 24 {
-		x := tiny{name: "random", placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)], gpus: 2, jobs: 1 + r.IntN(3), cut: float64(r.IntN(2))}
+		x := tiny{
+			name: "random", placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)], gpus: 2, jobs: 1 + r.IntN(3),
+			cut: float64(r.IntN(2)),
+		}
 		n := 4
 		if x.placement == plan.Straight {
 			n = 3 + r.IntN(2)
 		}
 		for range n {
 			in := float64(1 + r.IntN(2))
-			x.layers = append(x.layers, again(float64(1+r.IntN(3)), float64(1+r.IntN(3)), float64(r.IntN(3)), in, in+float64(r.IntN(4)), float64(r.IntN(2))))
+			x.layers = append(x.layers, again(float64(1+r.IntN(3)), float64(1+r.IntN(3)), float64(r.IntN(3)), in, in+float64(r.IntN(4)),
+				float64(r.IntN(2))))
 		}
 		x.memory = float64(6 + r.IntN(12))
 		in := x.instance(t)
@@ -214,7 +240,10 @@ func TestBounds(t *testing.T) {
 				t.Errorf("%+v: %s %g, optimum %g", x, b.By, b.Value, f.Objective)
 			}
 		}
-		for _, m := range []func(context.Context, *problem.Instance, layout.Goal) *layout.Found{layout.Uniform, layout.Hand, layout.Bottleneck, layout.LocalSearch} {
+		for _, m := range []func(context.Context, *problem.Instance, layout.Goal) *layout.Found{
+			layout.Uniform, layout.Hand, layout.Bottleneck,
+			layout.LocalSearch,
+		} {
 			if y := m(t.Context(), in, layout.Goal{Steps: 200}); y != nil && y.Objective < f.Objective*(1-1e-9) {
 				t.Errorf("%+v: %g is below the optimum %g", x, y.Objective, f.Objective)
 			}

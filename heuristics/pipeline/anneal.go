@@ -466,7 +466,10 @@ func (c *orders) updateBest(best *view.Pattern, below *float64) *view.Pattern {
 		return best
 	}
 	all := len(c.items) * c.k
-	s := &view.Pattern{Period: c.period, K: c.k, Stages: c.stages, Items: c.items, F: slices.Clone(c.times[:all]), B: slices.Clone(c.times[all:])}
+	s := &view.Pattern{
+		Period: c.period, K: c.k, Stages: c.stages, Items: c.items, F: slices.Clone(c.times[:all]),
+		B: slices.Clone(c.times[all:]),
+	}
 	if !c.in.Fits(s.Peak(c.in)) {
 		return best
 	}

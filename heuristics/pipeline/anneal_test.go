@@ -13,7 +13,8 @@ import (
 	"workbench/model/testfile"
 )
 
-// drawnInstance draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it, layers together or apart.
+// drawnInstance draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it,
+// layers together or apart.
 func drawnInstance(t *testing.T, r *rand.Rand) (*view.Instance, *view.Pattern) {
 	t.Helper()
 	n, procs := 2+r.IntN(4), 2+r.IntN(2)

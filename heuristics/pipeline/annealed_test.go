@@ -21,7 +21,10 @@ func TestAnyKBoundsAnnealedPatterns(t *testing.T) {
 		c, work := &chain.Chain{Name: "drawn"}, 0.0
 		for range n {
 			a := float64(1 + r.IntN(9))
-			x := chain.Layer{ForwardTime: unit * (0.2 + r.Float64()), BackwardTime: unit * (0.2 + 2*r.Float64()), Activation: a, Saved: a, Gradient: a, Weight: float64(r.IntN(2))}
+			x := chain.Layer{
+				ForwardTime: unit * (0.2 + r.Float64()), BackwardTime: unit * (0.2 + 2*r.Float64()), Activation: a, Saved: a,
+				Gradient: a, Weight: float64(r.IntN(2)),
+			}
 			if r.IntN(5) == 0 {
 				x.Gradient = 0
 			}

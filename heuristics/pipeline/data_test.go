@@ -144,7 +144,10 @@ func denseNet(tb testing.TB) *chain.Chain {
 func BenchmarkPartition300(b *testing.B) {
 	c := &chain.Chain{Name: "300"}
 	for k := range 300 {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: float64(1 + k*7%13), BackwardTime: float64(1 + k*5%11), Activation: float64(1 + k*3%17), Gradient: 1})
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: float64(1 + k*7%13), BackwardTime: float64(1 + k*5%11),
+			Activation: float64(1 + k*3%17), Gradient: 1,
+		})
 	}
 	for b.Loop() {
 		if _, _, err := Partition(c, platform.Platform{Memory: 1, Bandwidth: 1, Processors: 8}); err != nil {

@@ -121,7 +121,8 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 			t.Fatalf("seed %d: %v: %+v %+v", seed, err, c, p)
 		}
 		period := verified(t, c, x.Plan)
-		if math.Abs(period-best) > 3*exhaustive.Closeness*best || x.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) || x.OnePeriodic.Period < best*(1-3e-6) {
+		if math.Abs(period-best) > 3*exhaustive.Closeness*best || x.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) ||
+			x.OnePeriodic.Period < best*(1-3e-6) {
 			t.Fatalf("seed %d: %v to %v, optimum %v: %+v %+v", seed, x.OnePeriodic.Period, period, best, c, p)
 		}
 		solved++

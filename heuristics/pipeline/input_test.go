@@ -100,7 +100,8 @@ func TestFitsNowhere(t *testing.T) {
 				t.Errorf("%s, %s: %v, want %v bytes for layer 2", name, model, err, need)
 			}
 		}
-		if _, err := OneFOneBStar(c, platform.Platform{Memory: need, Bandwidth: 1, Processors: 3, WeightCopies: 3}, Options{Model: model}); err != nil {
+		if _, err := OneFOneBStar(c, platform.Platform{Memory: need, Bandwidth: 1, Processors: 3, WeightCopies: 3},
+			Options{Model: model}); err != nil {
 			t.Errorf("%s with enough memory: %v", model, err)
 		}
 	}

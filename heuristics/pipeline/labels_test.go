@@ -126,7 +126,10 @@ func (c *plainSearch) search(wide, without int) *labelSearch {
 			x.stored[k+1][s.on] = min(x.stored[k+1][s.on], s.stored[s.on])
 			continue
 		}
-		x.steps = append(x.steps, step{on: s.on, layers: 1, time: units(s.time), first: units(s.time), last: units(s.time), delay: units(s.send), need: s.need})
+		x.steps = append(x.steps, step{
+			on: s.on, layers: 1, time: units(s.time), first: units(s.time), last: units(s.time), delay: units(s.send),
+			need: s.need,
+		})
 		stored := slices.Clone(s.stored)
 		for r := range stored {
 			// What a step of several layers has less, is less until the next one there.
@@ -224,7 +227,8 @@ func TestLabelSettingEqualsPlainSearch(t *testing.T) {
 			for _, wide := range []int{1, 2, 6} {
 				for without := range len(c.steps) / 2 {
 					if c.search(wide, without).run(1<<11) == infeasible {
-						t.Fatalf("seed %d: with %d layers a step, without the first %d, infeasible at %d, the shortest is %d: %+v", seed, wide, without, period, high, c)
+						t.Fatalf("seed %d: with %d layers a step, without the first %d, infeasible at %d, the shortest is %d: %+v", seed, wide, without,
+							period, high, c)
 					}
 				}
 			}

@@ -157,7 +157,8 @@ func TestLabelSettingHoldsInFullMemory(t *testing.T) {
 				// Two roundings of a proof are what a bound stays below.
 				ends := verdicts(tight, stages, s.Rate()*(1+2*safe), exactLayers)
 				if ends == nil || slices.Contains(ends, infeasible) {
-					t.Fatalf("seed %d, %s, exact layers %v: searches at %v, a pattern of %d, end with %v: %v %+v %+v", seed, o.Model, exactLayers, s.Rate(), s.K, ends, stages, full, p)
+					t.Fatalf("seed %d, %s, exact layers %v: searches at %v, a pattern of %d, end with %v: %v %+v %+v", seed, o.Model, exactLayers,
+						s.Rate(), s.K, ends, stages, full, p)
 				}
 			}
 			if slices.Contains(verdicts(tight, stages, s.Rate()*0.98, true), infeasible) {

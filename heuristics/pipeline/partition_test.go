@@ -21,7 +21,10 @@ func smallChain(t *rapid.T) (*chain.Chain, platform.Platform) {
 			Activation: number("a", 0), Gradient: number("d", 0), Weight: number("w", 0),
 		})
 	}
-	return c, platform.Platform{Memory: 10 * number("M", 1), Bandwidth: number("β", 1), Processors: rapid.IntRange(1, 4).Draw(t, "P"), WeightCopies: 3}
+	return c, platform.Platform{
+		Memory: 10 * number("M", 1), Bandwidth: number("β", 1), Processors: rapid.IntRange(1, 4).Draw(t, "P"),
+		WeightCopies: 3,
+	}
 }
 
 // The partition is the best of all contiguous ones whose r-th stage from the

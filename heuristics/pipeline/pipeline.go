@@ -88,5 +88,6 @@ func (in *instance) noPlan(method, why string) error {
 	if in.stopped() {
 		why = "in the time that there was"
 	}
-	return fmt.Errorf("%s: %s: %w in %s on each of %d processors, %s", plan.Pipeline, method, plan.ErrNoPlan, in.Chain.Unit.Exactly(in.Memory), in.Platform.Processors, why)
+	return fmt.Errorf("%s: %s: %w in %s on each of %d processors, %s", plan.Pipeline, method, plan.ErrNoPlan, in.Chain.Unit.Exactly(in.Memory),
+		in.Platform.Processors, why)
 }

@@ -52,7 +52,10 @@ func randomChain(r *rand.Rand, n int, zero bool) *chain.Chain {
 }
 
 func randomPlatform(r *rand.Rand) platform.Platform {
-	return platform.Platform{Memory: float64(4 + r.IntN(40)), Bandwidth: []float64{0.7, 1, 2, 1e9}[r.IntN(4)], Processors: 1 + r.IntN(4), WeightCopies: r.IntN(4)}
+	return platform.Platform{
+		Memory: float64(4 + r.IntN(40)), Bandwidth: []float64{0.7, 1, 2, 1e9}[r.IntN(4)], Processors: 1 + r.IntN(4),
+		WeightCopies: r.IntN(4),
+	}
 }
 
 // verified replays a plan and returns its T/k.

@@ -105,7 +105,8 @@ func TestReplicated(t *testing.T) {
 			tight++
 		}
 	}
-	t.Logf("PipeDream's periods met %d times, beaten %d; %d with limited memory, %d without a plan; %d with replicas", met, beaten, tight, limited, several)
+	t.Logf("PipeDream's periods met %d times, beaten %d; %d with limited memory, %d without a plan; %d with replicas", met, beaten, tight,
+		limited, several)
 	if met < testfile.Cases(50) || tight < testfile.Cases(50) || several < testfile.Cases(50) {
 		t.Errorf("%d met, %d with limited memory, %d with replicas", met, tight, several)
 	}
@@ -328,7 +329,8 @@ func unrolled(t *testing.T, c *chain.Chain, p *plan.Plan) {
 			}
 			count := 0
 			for _, f := range all {
-				if f.op == plan.OpF && f.layer == l && f.resource == e.resource && f.start <= e.start && ended[key{plan.OpB, l, f.batch}] > e.start+eps {
+				if f.op == plan.OpF && f.layer == l && f.resource == e.resource && f.start <= e.start &&
+					ended[key{plan.OpB, l, f.batch}] > e.start+eps {
 					count++
 				}
 			}

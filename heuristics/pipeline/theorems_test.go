@@ -121,7 +121,10 @@ func TestTheorem16(t *testing.T) {
 	for k := 1; k <= 5; k++ {
 		c := &chain.Chain{Name: "theorem16", Input: chain.Input{Activation: 1, Gradient: 1}}
 		for l := 1; l <= k+1; l++ {
-			c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: float64(max(1, l-1))})
+			c.Layers = append(c.Layers, chain.Layer{
+				ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1,
+				Weight: float64(max(1, l-1)),
+			})
 		}
 		c.Layers[0].Weight += 2
 		c.Layers[k].Weight += 2

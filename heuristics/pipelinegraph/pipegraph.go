@@ -45,7 +45,9 @@ const runs = 7
 // tries each order as soon as that is found, those that take long to find after the others, so
 // that a short limit cuts off these and not the plans. The other methods have equal parts of
 // what is left. It takes as long as [runs] of each method an order, and as [Star].
-func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options, methods ...Method) (best *plan.Plan, cut bool, err error) {
+func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options,
+	methods ...Method,
+) (best *plan.Plan, cut bool, err error) {
 	s := &tries{View: v, t: t, p: p, o: o}
 	if err := s.first(ctx, methods); err != nil {
 		return nil, s.cut, err
@@ -59,7 +61,8 @@ func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Pla
 		}
 	}
 	if best = s.best(); best == nil {
-		return nil, s.cut, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan, platform.Count(int64(len(s.orders)), "order"), s.why)
+		return nil, s.cut, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan,
+			platform.Count(int64(len(s.orders)), "order"), s.why)
 	}
 	return best, s.cut, nil
 }

@@ -203,7 +203,8 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 			}
 			judged[k]++
 			if limit := best * (1 + 2*exhaustive.Closeness); held > limit || apart > limit {
-				t.Fatalf("%s model, %d a period: %g, by a coarse lattice %g; there is a pattern of %g\n%+v\n%s", model, k, held, apart, best, p, trials.Text(x, nil))
+				t.Fatalf("%s model, %d a period: %g, by a coarse lattice %g; there is a pattern of %g\n%+v\n%s", model, k, held, apart, best, p,
+					trials.Text(x, nil))
 			}
 			if k == 1 && held > max(v.Largest(), x.Graph().TotalTime()/float64(p.Processors))*(1+1e-9) {
 				binds++
@@ -347,14 +348,15 @@ func TestTooManyToReplicate(t *testing.T) {
 	if chosen, _ := pipelinegraph.Replicated(lattice, p); chosen != nil {
 		t.Fatal("it is not too much work: choose another example")
 	}
-	_, _, err = pipelinegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, func(c *chain.Chain, _ platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
-		for l := range c.Layers[:v.N-1] {
-			if c.Layers[l].ForwardTime != 1 {
-				t.Errorf("layer %d of an order takes %g s", l+1, c.Layers[l].ForwardTime)
+	_, _, err = pipelinegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{},
+		func(c *chain.Chain, _ platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
+			for l := range c.Layers[:v.N-1] {
+				if c.Layers[l].ForwardTime != 1 {
+					t.Errorf("layer %d of an order takes %g s", l+1, c.Layers[l].ForwardTime)
+				}
 			}
-		}
-		return nil, plan.ErrNoPlan
-	})
+			return nil, plan.ErrNoPlan
+		})
 	if err != nil { // one mini-batch at a time fits
 		t.Error(err)
 	}

@@ -117,7 +117,8 @@ func (s *branching) clique(blocks []int) clique {
 // equal reports whether two blocks can change places in every placement.
 func (s *branching) equal(a, b int) bool {
 	x, y := &s.c.Blocks[a], &s.c.Blocks[b]
-	if x.Size != y.Size || x.Align != y.Align || x.Pin >= 0 || y.Pin >= 0 || len(s.c.Conflicts[a]) != len(s.c.Conflicts[b]) || len(s.c.soft[a]) != len(s.c.soft[b]) {
+	if x.Size != y.Size || x.Align != y.Align || x.Pin >= 0 || y.Pin >= 0 || len(s.c.Conflicts[a]) != len(s.c.Conflicts[b]) ||
+		len(s.c.soft[a]) != len(s.c.soft[b]) {
 		return false
 	}
 	others := func(of, without int) (list []arc) {
@@ -273,7 +274,8 @@ func (s *branching) children(from int64, last int, cost, budget int64) (list []c
 		cheapest := int64(math.MaxInt64)
 		add := func(height int64) {
 			at := s.lowest(a, max(s.low[a], height))
-			if at < from || at == from && a < last || at+b.Size > s.limit || slices.ContainsFunc(list[begin:], func(x child) bool { return x.at == at }) {
+			if at < from || at == from && a < last || at+b.Size > s.limit ||
+				slices.ContainsFunc(list[begin:], func(x child) bool { return x.at == at }) {
 				return
 			}
 			x := child{a, at, s.c.charge(a, at, s.offsets)}
@@ -298,7 +300,8 @@ func (s *branching) children(from int64, last int, cost, budget int64) (list []c
 		return nil, 0, false
 	}
 	slices.SortFunc(list, func(x, y child) int {
-		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.cost, y.cost), cmp.Compare(s.rank[y.block], s.rank[x.block]), cmp.Compare(x.block, y.block))
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.cost, y.cost), cmp.Compare(s.rank[y.block], s.rank[x.block]),
+			cmp.Compare(x.block, y.block))
 	})
 	return list, fall, true
 }

@@ -219,7 +219,9 @@ func timeShare(ctx context.Context, parts int) (context.Context, context.CancelF
 }
 
 // structured places pool k, which is not plain.
-func (m Method) structured(ctx context.Context, f *Placed, p *placement.Pool, k int, goal Goal, report func(height, bound, cost, costBound int64)) {
+func (m Method) structured(ctx context.Context, f *Placed, p *placement.Pool, k int, goal Goal,
+	report func(height, bound, cost, costBound int64),
+) {
 	parts, blocks := p.Components()
 	all := make([]*component, len(parts))
 	for i, part := range parts {

@@ -153,7 +153,8 @@ func (c *component) choose(a int, taken []placement.Range, offsets []int64, tigh
 		if at+b.Size > c.Capacity {
 			continue
 		}
-		if k := c.charge(a, at, offsets); best+b.Size > c.Capacity || k < cost || k == cost && (tight && width < gap || (!tight || width == gap) && at < best) {
+		if k := c.charge(a, at, offsets); best+b.Size > c.Capacity || k < cost || k == cost &&
+			(tight && width < gap || (!tight || width == gap) && at < best) {
 			best, cost, gap = at, k, width
 		}
 	}

@@ -95,7 +95,8 @@ func TestStructuredAgainstExhaustiveSearch(t *testing.T) {
 			charged++
 		}
 		for _, m := range []placement.Method{
-			placement.Constructive(placement.FirstFit, true, false), placement.Constructive(placement.BestFit, true, true), placement.Heap(), placement.HillClimb(),
+			placement.Constructive(placement.FirstFit, true, false), placement.Constructive(placement.BestFit, true, true), placement.Heap(),
+			placement.HillClimb(),
 		} {
 			if f := m.Place(t.Context(), y, placement.Goal{}, nil); all(f.Fits) && verified(t, y, f) < best {
 				t.Fatalf("case %d: a greedy method is below the optimum, %g", n, best)

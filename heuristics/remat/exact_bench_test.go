@@ -29,10 +29,11 @@ func BenchmarkPersistentCurve(b *testing.B) {
 }
 
 func BenchmarkFloating(b *testing.B) {
-	benchmarkZoo(b, []string{"vgg16", "resnet50", "resnet101", "inception", "resnet152", "mobilenet"}, func(c *chain.Chain, low, high float64) error {
-		_, err := Floating(context.Background(), c, platform.Platform{Memory: (low + high) / 2})
-		return err
-	})
+	benchmarkZoo(b, []string{"vgg16", "resnet50", "resnet101", "inception", "resnet152", "mobilenet"},
+		func(c *chain.Chain, low, high float64) error {
+			_, err := Floating(context.Background(), c, platform.Platform{Memory: (low + high) / 2})
+			return err
+		})
 }
 
 func benchmarkZoo(b *testing.B, names []string, run func(c *chain.Chain, low, high float64) error) {

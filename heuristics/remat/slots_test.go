@@ -138,7 +138,9 @@ var slotMethods = []struct {
 		r := slotRecurrence{z, true, map[[4]int]float64{}}
 		return r.floating(1, z.N, 1, z.slots-z.a[0])
 	}},
-	{"floating-slots-printed", FloatingSlotsPrinted, func(ctx context.Context, c *chain.Chain, memory float64, slots int) (*SlotsCurve, error) {
+	{"floating-slots-printed", FloatingSlotsPrinted, func(ctx context.Context, c *chain.Chain, memory float64, slots int) (*SlotsCurve,
+		error,
+	) {
 		return floatingSlotsCurve(ctx, "floating-slots-printed", c, memory, slots, true)
 	}, func(z *slotChain) float64 {
 		r := slotRecurrence{z, false, map[[4]int]float64{}}
@@ -293,7 +295,8 @@ func TestSlotsCurve(t *testing.T) {
 func TestSlotsTendToExact(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		c := exhaustive.RandomChain(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), rapid.IntRange(1, 6).Draw(t, "layers"))
-		noise, size := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-60, 1)), rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1e6).Draw(t, "size")) })
+		noise, size := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-60, 1)),
+			rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1e6).Draw(t, "size")) })
 		c.Input.Activation = 1e6*c.Input.Activation + size.Draw(t, "a_0")
 		for i := range c.Layers {
 			l := &c.Layers[i]
@@ -313,7 +316,8 @@ func TestSlotsTendToExact(t *testing.T) {
 			fine := slotRun(t, m, c, memory, 10*slots)
 			few := slotRun(t, m, c, memory*(1-float64(tensors)/slots), slots)
 			if coarse := slotRun(t, m, c, memory, slots); !(coarse <= few*(1+1e-9)) || !(fine <= few*(1+1e-9)) {
-				t.Fatalf("%s in %g bytes: %g with %d slots and %g with %d, but %g with %d bytes less", slotMethods[m].name, memory, coarse, slots, fine, 10*slots, few, tensors)
+				t.Fatalf("%s in %g bytes: %g with %d slots and %g with %d, but %g with %d bytes less", slotMethods[m].name, memory, coarse, slots, fine,
+					10*slots, few, tensors)
 			}
 		}
 	})
@@ -485,10 +489,20 @@ func TestSlotsCounterexamples(t *testing.T) {
 		peak                                   float64 // of the printed one's plan
 	}{
 		{"floating is not optimal", slotChainOf(0, []float64{1, 0, 1}, []float64{0, 1, 0}, nil, nil), 2, 2, 2, 2, 1, 2},
-		{"printed does not fit", slotChainOf(1, []float64{2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1}, nil), 11, 7, 6, 5, 6, 12},
-		{"printed beats the optimum", slotChainOf(1, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 1, 2, 0, 0, 0}, []float64{0, 3, 0, 0, 3, 1}, nil), 10, 9, 9, 6, 7, 11},
-		{"a sequence that does not fit is as good", slotChainOf(1, []float64{1, 3, 3, 3, 0, 3}, []float64{0, 2, 0, 0, 0, 0}, []float64{0, 0, 0, 3, 0, 0}, []float64{0, 0, 0, 1, 1, 0}), 14, 4, 4, 4, 4, 16},
-		{"nothing found", slotChainOf(1, []float64{1, 1, 0}, []float64{0, 0, 0}, []float64{0, 2, 3}, nil), 5, math.Inf(1), math.Inf(1), math.Inf(1), 0, 0},
+		{
+			"printed does not fit", slotChainOf(1, []float64{2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1}, nil), 11, 7, 6, 5,
+			6, 12,
+		},
+		{
+			"printed beats the optimum", slotChainOf(1, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 1, 2, 0, 0, 0}, []float64{0, 3, 0, 0, 3, 1}, nil),
+			10, 9, 9, 6, 7, 11,
+		},
+		{"a sequence that does not fit is as good", slotChainOf(1, []float64{1, 3, 3, 3, 0, 3}, []float64{0, 2, 0, 0, 0, 0},
+			[]float64{0, 0, 0, 3, 0, 0}, []float64{0, 0, 0, 1, 1, 0}), 14, 4, 4, 4, 4, 16},
+		{
+			"nothing found", slotChainOf(1, []float64{1, 1, 0}, []float64{0, 0, 0}, []float64{0, 2, 3}, nil), 5, math.Inf(1), math.Inf(1),
+			math.Inf(1), 0, 0,
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			optimum, _, err := exhaustive.Remat(x.c, x.memory, 1<<20)

@@ -176,7 +176,8 @@ func TestFastestBudget(t *testing.T) {
 			t.Fatalf("%s: %+v", g.Name, all)
 		}
 	}
-	if _, err := WithinBudget(ctx, "x", view(t, exhaustive.RandomTraining(r, 3)), platform.Platform{Memory: math.Inf(1)}, KnapsackGreedy); !errors.Is(err, plan.ErrNoPlan) {
+	if _, err := WithinBudget(ctx, "x", view(t, exhaustive.RandomTraining(r, 3)), platform.Platform{Memory: math.Inf(1)},
+		KnapsackGreedy); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("operations of nobody: %v", err)
 	}
 }

@@ -32,7 +32,9 @@ type Shares func(memory, time []float64, sendable []bool, keep, send float64) (k
 // are resident and count nowhere. Nodes of no layer run once; random ones and those that
 // may not run again are kept. The error wraps plan.ErrNoPlan if no plan fits or no node
 // is marked with a layer.
-func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Layers, inner Knapsack) (*plan.Plan, error) {
+func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Layers,
+	inner Knapsack,
+) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -51,7 +53,9 @@ func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform
 
 // bestOfBudgets returns the fastest of the plans that fit by replay of those that choose makes of
 // the budgets 0, 0.01, …, 1 of whole. A budget that is too small for it is skipped.
-func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, whole float64, choose func(budget float64) (*partition, error)) (*plan.Plan, error) {
+func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, whole float64,
+	choose func(budget float64) (*partition, error),
+) (*plan.Plan, error) {
 	var all []Budget
 	err := eachBudget(ctx, whole, func(budget float64) error {
 		c, err := choose(budget)
@@ -86,7 +90,9 @@ func eachBudget(ctx context.Context, whole float64, choose func(budget float64) 
 
 // ByLayersBeside is [ByLayers] beside a link: it calls take with what comes of each of the hundred budgets, once for equal
 // ones: a schedule of what is kept, sent and computed again, and which values are sent. take says what becomes of it.
-func ByLayersBeside(ctx context.Context, v *rematgraph.View, outer Layers, inner Shares, take func(s *rematgraph.Schedule, away []bool)) error {
+func ByLayersBeside(ctx context.Context, v *rematgraph.View, outer Layers, inner Shares,
+	take func(s *rematgraph.Schedule, away []bool),
+) error {
 	s := newLayered(v, nil)
 	if len(s.items) == 0 {
 		return fmt.Errorf("%w: no forward node that the backward reads is marked with a layer", plan.ErrNoPlan)

@@ -52,7 +52,8 @@ func hasOperations(v *rematgraph.View) bool {
 
 // unknown is the error where there are none.
 func unknown(method string) error {
-	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again", method, plan.ErrNoPlan, aten)
+	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again",
+		method, plan.ErrNoPlan, aten)
 }
 
 // partition is a step cut between forward (and loss) and backward.

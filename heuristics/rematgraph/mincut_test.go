@@ -105,7 +105,10 @@ func TestMinCutOfALayer(t *testing.T) {
 	g := &training.Graph{Name: "layer", Storages: []training.Storage{{ID: "x", Bytes: 8, Resident: true, Kind: training.Input}}}
 	node := func(phase, operation string, random bool, reads ...int) {
 		g.Storages = append(g.Storages, training.Storage{ID: operation + phase, Bytes: 8, Kind: training.Value})
-		g.Nodes = append(g.Nodes, training.Node{ID: operation + phase, Operation: operation, Phase: phase, Time: 1, Random: random, Reads: reads, Writes: []int{len(g.Storages) - 1}})
+		g.Nodes = append(g.Nodes, training.Node{
+			ID: operation + phase, Operation: operation, Phase: phase, Time: 1, Random: random, Reads: reads,
+			Writes: []int{len(g.Storages) - 1},
+		})
 	}
 	node(training.Forward, "aten.bmm.default", false, 0)                        // 1
 	node(training.Forward, "aten._softmax.default", false, 1)                   // 2

@@ -108,7 +108,8 @@ func longest(kinds []int) (best run) {
 				same++
 				continue
 			}
-			if x := (run{j - length - same, length, (same + length) / length}); x.count >= fewestBlocks && x.count*x.length > best.count*best.length {
+			if x := (run{j - length - same, length, (same + length) / length}); x.count >= fewestBlocks &&
+				x.count*x.length > best.count*best.length {
 				best = x
 			}
 			same = 0

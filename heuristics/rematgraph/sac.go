@@ -33,7 +33,9 @@ type Discards func(m *training.Modules, budget float64) (r []float64, err error)
 // budgets are tried, parts of training.Modules.Peak, and of the plans that fit by replay the
 // fastest is taken. A solve of outer for each budget, and one of inner for each distinct module
 // and part. The error wraps plan.ErrNoPlan if no plan fits or no node is marked with a layer.
-func BySAC(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Discards, inner Knapsack) (*plan.Plan, error) {
+func BySAC(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Discards,
+	inner Knapsack,
+) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}

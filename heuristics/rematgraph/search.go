@@ -36,7 +36,9 @@ func Search(ctx context.Context, v *rematgraph.View, p platform.Platform, seed u
 // SearchStageLimits is Search with a limit for each stage, beside a link over which what is more can
 // leave: it returns the fastest schedule that it finds, nil if it finds none. It begins
 // with those of from that are schedules of v and fit, too.
-func SearchStageLimits(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int, from ...*rematgraph.Schedule) *rematgraph.Schedule {
+func SearchStageLimits(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int,
+	from ...*rematgraph.Schedule,
+) *rematgraph.Schedule {
 	s := &search{ctx: ctx, v: v, limits: limits, r: rand.New(rand.NewPCG(seed, 0)), from: from}
 	s.bound = func(memory float64) rematgraph.TimeBound {
 		b := v.TimeBound(memory) // of which only where to begin is true beside a link
@@ -157,7 +159,8 @@ func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		return least.Fill(v.NewPlan("search", p), v), nil
 	}
 	size := v.Graph.Unit.Exactly
-	return nil, fmt.Errorf("search: %w: there are %s, any plan needs %s, and the least for which one is known is %s", plan.ErrNoPlan, size(p.Memory), size(least.Low), size(least.High))
+	return nil, fmt.Errorf("search: %w: there are %s, any plan needs %s, and the least for which one is known is %s", plan.ErrNoPlan,
+		size(p.Memory), size(least.Low), size(least.High))
 }
 
 // largeGraph is the number of nodes beyond which what takes long and rarely

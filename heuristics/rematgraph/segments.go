@@ -27,7 +27,8 @@ func cut(method string, v *rematgraph.View) (*segments, error) {
 	}
 	for j := s.forwards; j < v.N; j++ {
 		if forward(j) {
-			return nil, fmt.Errorf("%s: %w: node %q is a forward and comes after %q, which is none; it needs all forwards first", method, plan.ErrNoPlan, v.Graph.Nodes[j].ID, v.Graph.Nodes[s.forwards].ID)
+			return nil, fmt.Errorf("%s: %w: node %q is a forward and comes after %q, which is none; it needs all forwards first", method,
+				plan.ErrNoPlan, v.Graph.Nodes[j].ID, v.Graph.Nodes[s.forwards].ID)
 		}
 	}
 	g := &linear.Graph{Nodes: s.forwards}

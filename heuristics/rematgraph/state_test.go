@@ -50,7 +50,8 @@ func TestMoves(t *testing.T) {
 			}
 			if r.IntN(2) == 0 {
 				x.undo(mark)
-				if !slices.Equal(x.s.R, before.R) || !slices.Equal(x.s.S, before.S) || x.total != total || x.excess != excess || !slices.Equal(x.peak, peaks) {
+				if !slices.Equal(x.s.R, before.R) || !slices.Equal(x.s.S, before.S) || x.total != total || x.excess != excess ||
+					!slices.Equal(x.peak, peaks) {
 					t.Fatalf("%+v is not taken back", m)
 				}
 			}

@@ -36,7 +36,9 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 }
 
 // planned returns the plan of the schedule that a method makes of an instance.
-func planned(ctx context.Context, name string, c *chain.Chain, p platform.Platform, method func(*instance, context.Context) (*view.Schedule, error)) (*plan.Plan, error) {
+func planned(ctx context.Context, name string, c *chain.Chain, p platform.Platform,
+	method func(*instance, context.Context) (*view.Schedule, error),
+) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err

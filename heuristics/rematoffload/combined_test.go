@@ -158,13 +158,21 @@ func TestErrors(t *testing.T) {
 			continue
 		}
 		var infeasible *plan.Infeasible
-		if _, err := m.solve(ctx, c, platform.Platform{Memory: least - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != least || infeasible.Problem != view.Problem {
+		if _, err := m.solve(ctx, c, platform.Platform{Memory: least - 1, Bandwidth: 1}); !errors.As(err, &infeasible) ||
+			infeasible.Memory != least || infeasible.Problem != view.Problem {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		if _, err := m.solve(ctx, &chain.Chain{Name: "none"}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, view.ErrChain) {
 			t.Errorf("%s: %v", m.name, err)
 		}
-		for _, p := range []platform.Platform{{Memory: -1}, {Memory: math.NaN()}, {Memory: math.Inf(1)}, {Memory: 9, Bandwidth: -1}, {Memory: 9, Bandwidth: math.NaN()}, {Memory: 9, Bandwidth: math.Inf(1)}} {
+		for _, p := range []platform.Platform{
+			{Memory: -1},
+			{Memory: math.NaN()},
+			{Memory: math.Inf(1)},
+			{Memory: 9, Bandwidth: -1},
+			{Memory: 9, Bandwidth: math.NaN()},
+			{Memory: 9, Bandwidth: math.Inf(1)},
+		} {
 			if _, err := m.solve(ctx, c, p); !errors.Is(err, view.ErrPlatform) {
 				t.Errorf("%s on %v: %v", m.name, p, err)
 			}
@@ -178,7 +186,8 @@ func TestErrors(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := POFO(ended, c, platform.Platform{Memory: 99, Bandwidth: 1}, 10); !errors.Is(err, plan.ErrNoPlan) || !errors.Is(err, context.Canceled) {
+	if _, err := POFO(ended, c, platform.Platform{Memory: 99, Bandwidth: 1}, 10); !errors.Is(err, plan.ErrNoPlan) ||
+		!errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	out, err := Search(ended, c, platform.Platform{Memory: least, Bandwidth: 1}, 10)
@@ -352,7 +361,11 @@ func TestExtremes(t *testing.T) {
 	) {
 		least, _ := view.Least(c)
 		for _, p := range []platform.Platform{
-			{Memory: least, Bandwidth: 1}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e-9}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e15}, {Memory: 1e3 * least, Bandwidth: 1}, {Memory: least},
+			{Memory: least, Bandwidth: 1},
+			{Memory: math.Floor(1.5 * least), Bandwidth: 1e-9},
+			{Memory: math.Floor(1.5 * least), Bandwidth: 1e15},
+			{Memory: 1e3 * least, Bandwidth: 1},
+			{Memory: least},
 		} {
 			for _, m := range methods {
 				out, err := m.solve(ctx, c, p)

@@ -82,7 +82,8 @@ func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {
 	gaps := slices.DeleteFunc(nonEmptyGaps(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
 	out, ok := view.Retime(r, gaps)
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %s there are: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %s there are: %w", in.Chain.Unit.Exactly(in.Platform.Memory),
+			plan.ErrNoPlan)
 	}
 	return out, nil
 }

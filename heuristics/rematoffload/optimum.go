@@ -40,7 +40,8 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	}
 	r := &proof.Optimum{Plan: start, Bound: in.Bounds()[0]}
 	if in.N > MostOptimumLayers || in.Bandwidth == 0 {
-		return nil, fmt.Errorf("%w: the search for the optimum takes up to %d layers and a link, not %d layers and %v B/s", plan.ErrNoPlan, MostOptimumLayers, in.N, in.Bandwidth)
+		return nil, fmt.Errorf("%w: the search for the optimum takes up to %d layers and a link, not %d layers and %v B/s", plan.ErrNoPlan,
+			MostOptimumLayers, in.N, in.Bandwidth)
 	}
 	target := math.Inf(1)
 	if start != nil {

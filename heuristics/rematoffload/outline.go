@@ -73,7 +73,8 @@ func (o *outline) schedule() (*view.Schedule, error) {
 	}
 	s, ok := view.Retime(r, o.gaps(r))
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %s there are in the integral model: %w", o.in.Chain.Unit.Exactly(o.in.Platform.Memory), plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %s there are in the integral model: %w",
+			o.in.Chain.Unit.Exactly(o.in.Platform.Memory), plan.ErrNoPlan)
 	}
 	return s, nil
 }

@@ -80,7 +80,8 @@ const coarse = 1.0 / 8
 
 // newTails fills the table, by increasing t and falling s. O(N³·slots) steps
 // times the square of the number of sequences that are best for some Δ, which is
-// one to five on networks; space O(N²·slots) times that number, at most limit bytes. The error wraps plan.ErrNoPlan: ctx ended first, or it is a *TooLargeError.
+// one to five on networks; space O(N²·slots) times that number, at most limit bytes. The error wraps plan.ErrNoPlan: ctx
+// ended first, or it is a *TooLargeError.
 // A table that leaves no room for the grid of the forward phase is not begun.
 func newTails(ctx context.Context, in *instance, slots int, part, atMost float64, limit int) (*tails, error) {
 	n := in.N

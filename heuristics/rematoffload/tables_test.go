@@ -57,7 +57,8 @@ func TestTablesStayWithinTheirLimit(t *testing.T) {
 		sizes, claims = append(sizes, d.bytes()), append(claims, claim)
 	}
 	last := len(claims) - 1
-	if len(claims) < 5 || sizes[0] >= sizes[last] || slices.Min(claims) < claims[last] || claims[last-1] != claims[last] || sizes[last-1] != sizes[last] {
+	if len(claims) < 5 || sizes[0] >= sizes[last] || slices.Min(claims) < claims[last] || claims[last-1] != claims[last] ||
+		sizes[last-1] != sizes[last] {
 		t.Errorf("tables of %d bytes claim %v", sizes, claims)
 	}
 }

@@ -38,7 +38,8 @@ func TestOptimumWithoutLink(t *testing.T) {
 		case err != nil:
 			t.Errorf("%+v in %v: %v s, exhaustive search: %v", c, memory, p.Claims.Makespan, err)
 		default:
-			if got := verified(t, c, p); got < want*(1-plan.Tolerance) || bound > got*(1+plan.Tolerance) || want < slow && (got > want*(1+plan.Tolerance) || bound < want*(1-plan.Tolerance)) {
+			if got := verified(t, c, p); got < want*(1-plan.Tolerance) || bound > got*(1+plan.Tolerance) || want < slow &&
+				(got > want*(1+plan.Tolerance) || bound < want*(1-plan.Tolerance)) {
 				t.Errorf("%+v in %v: %v s, bound %v s, exhaustive search %v s", c, memory, got, bound, want)
 			}
 			if want < slow {

@@ -19,7 +19,9 @@ import (
 // There what is sent is fetched a layer before it is needed; here the clock of [Search] says when, as soon as
 // there is room, and computations wait for it. The error wraps plan.ErrNoPlan if no plan fits or no node is marked with a
 // layer.
-func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p platform.Platform, outer rematgraph.Layers, inner rematgraph.Shares) (*plan.Plan, error) {
+func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p platform.Platform, outer rematgraph.Layers,
+	inner rematgraph.Shares,
+) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
 	}

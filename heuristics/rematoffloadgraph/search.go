@@ -180,7 +180,8 @@ func (s *search) level(share float64, rounds int, other *problemrematgraph.Sched
 	if other != nil {
 		from = append(from, other)
 	}
-	if c := s.replaySchedule(rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
+	if c := s.replaySchedule(rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil &&
+		c.now <= c.clock[len(c.order)] {
 		s.smooth = max(s.smooth, share)
 	}
 }

@@ -122,7 +122,8 @@ func TestOtherMethodsByHand(t *testing.T) {
 		t.Errorf("%v %v", bounds, err)
 	}
 	s, p = figure2(2)
-	if bounds, err = view.Bounds(s, p); err != nil || bounds[0].By != "the transfers that memory forces" || bounds[0].Value < 10*(1-1e-9) || bounds[0].Value > 10 {
+	if bounds, err = view.Bounds(s, p); err != nil || bounds[0].By != "the transfers that memory forces" || bounds[0].Value < 10*(1-1e-9) ||
+		bounds[0].Value > 10 {
 		t.Errorf("%v %v", bounds, err)
 	}
 	for _, m := range []string{"lms", "vdnn"} { // f_3 and a do not fit
@@ -172,7 +173,10 @@ func TestErrors(t *testing.T) {
 		{"nothing", func() (*plan.Plan, error) { return Naive(ctx, nil, p) }, view.ErrSequence, "none"},
 		{"no functions", func() (*plan.Plan, error) { return Naive(ctx, &functions.Sequence{}, p) }, view.ErrSequence, "at least one function"},
 		{"no link", func() (*plan.Plan, error) { return Naive(ctx, s, platform.Platform{Memory: 3}) }, view.ErrPlatform, "bandwidth is 0"},
-		{"a memory", func() (*plan.Plan, error) { return Naive(ctx, s, platform.Platform{Memory: -1, Bandwidth: 1}) }, view.ErrPlatform, "memory is -1"},
+		{
+			"a memory", func() (*plan.Plan, error) { return Naive(ctx, s, platform.Platform{Memory: -1, Bandwidth: 1}) }, view.ErrPlatform,
+			"memory is -1",
+		},
 		{"no kinds", func() (*plan.Plan, error) {
 			return VDNNSwap(ctx, unmarked(s), p)
 		}, plan.ErrNoPlan, "no function of"},
@@ -184,7 +188,8 @@ func TestErrors(t *testing.T) {
 	p.Memory = 1
 	for _, m := range methods() {
 		var infeasible *plan.Infeasible
-		if _, err := m.run(ctx, s, p); !errors.As(err, &infeasible) || infeasible.Memory != 2 || !strings.Contains(err.Error(), "f_1 needs its 2 variables") {
+		if _, err := m.run(ctx, s, p); !errors.As(err, &infeasible) || infeasible.Memory != 2 ||
+			!strings.Contains(err.Error(), "f_1 needs its 2 variables") {
 			t.Errorf("%s: %v", m.name, err)
 		}
 	}

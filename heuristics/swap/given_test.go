@@ -26,13 +26,16 @@ func LMSPrinted(ctx context.Context, s *functions.Sequence, p platform.Platform,
 	return lms(ctx, s, p, "lms-printed", threshold, ahead, func(d int) bool { return d <= threshold })
 }
 
-func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method string, threshold, ahead int, far func(int) bool) (*plan.Plan, error) {
+func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method string, threshold, ahead int,
+	far func(int) bool,
+) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
 		return nil, err
 	}
 	if threshold < 0 || ahead < 1 {
-		return nil, fmt.Errorf("%w: %s: a swap-out threshold of %d and swap-in %d ahead; they must be at least 0 and 1", ErrParameter, method, threshold, ahead)
+		return nil, fmt.Errorf("%w: %s: a swap-out threshold of %d and swap-in %d ahead; they must be at least 0 and 1", ErrParameter, method,
+			threshold, ahead)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
@@ -73,7 +76,8 @@ func (in *instance) checkWindow(window float64) error {
 	}
 	for i := range in.N {
 		if own := in.Own(i); own > window {
-			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.Name(i), own)
+			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.Name(i),
+				own)
 		}
 	}
 	return nil

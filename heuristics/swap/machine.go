@@ -105,9 +105,9 @@ func newMachine(in *instance) *machine {
 
 // The numbers of events beside those of functions.
 func (in *instance) evictEvent(v int) int { return in.N + v }
-func (in *instance) come(v int) int  { return in.N + len(in.Size) + v }
-func (in *instance) wait(v int) int  { return in.N + 2*len(in.Size) + v }
-func (in *instance) barrier() int    { return in.N + 3*len(in.Size) }
+func (in *instance) come(v int) int       { return in.N + len(in.Size) + v }
+func (in *instance) wait(v int) int       { return in.N + 2*len(in.Size) + v }
+func (in *instance) barrier() int         { return in.N + 3*len(in.Size) }
 
 func (m *machine) reset() {
 	m.placed, m.points = m.placed[:0], m.points[:0]
@@ -334,7 +334,8 @@ func (m *machine) explain(method string, list []int) error {
 			what = fmt.Sprintf("in %s", in.Sequence.Variables[(e-n)%vs].ID)
 		}
 	}
-	return fmt.Errorf("%s: %w: %s does not fit in %s beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.Sequence.Unit.Exactly(m.in.Platform.Memory))
+	return fmt.Errorf("%s: %w: %s does not fit in %s beside what is on the GPU then", method, plan.ErrNoPlan, what,
+		m.in.Sequence.Unit.Exactly(m.in.Platform.Memory))
 }
 
 // eventsOf returns the list of what has been placed: the operations in the order

@@ -127,7 +127,10 @@ func (in *instance) belady(o *orders, w weights, list []int) []int {
 	for i, u := range in.Times {
 		clock[i+1] = clock[i] + u
 	}
-	b := &residents{in: in, slot: make([]int, len(in.Size)), next: make([]int, len(in.Size)), host: make([]bool, len(in.Size)), last: make([]int, len(in.Size))}
+	b := &residents{
+		in: in, slot: make([]int, len(in.Size)), next: make([]int, len(in.Size)), host: make([]bool, len(in.Size)),
+		last: make([]int, len(in.Size)),
+	}
 	for v, where := range in.Initial {
 		b.next[v], b.last[v] = in.First[v], -1
 		b.host[v] = where == functions.Host

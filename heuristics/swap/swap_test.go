@@ -38,11 +38,17 @@ func methods() []method {
 		}},
 	}
 	for _, x := range [][2]int{{0, 1}, {1, 2}, {2, 1}} {
-		all = append(all, method{fmt.Sprintf("lms%v", x), false, func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
-			return LMS(ctx, s, p, x[0], x[1])
-		}}, method{fmt.Sprintf("lms-printed%v", x), false, func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
-			return LMSPrinted(ctx, s, p, x[0], x[1])
-		}})
+		all = append(all, method{
+			fmt.Sprintf("lms%v", x), false,
+			func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+				return LMS(ctx, s, p, x[0], x[1])
+			},
+		}, method{
+			fmt.Sprintf("lms-printed%v", x), false,
+			func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+				return LMSPrinted(ctx, s, p, x[0], x[1])
+			},
+		})
 	}
 	return all
 }
@@ -250,7 +256,10 @@ func TestPlansOfLargerSequences(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v", err)
 		}
-		p := platform.Platform{Memory: math.Floor(low + (high-low)*rapid.Float64Range(0, 1.1).Draw(rt, "memory")), Bandwidth: math.Exp(r.NormFloat64()) * max(1, high)}
+		p := platform.Platform{
+			Memory:    math.Floor(low + (high-low)*rapid.Float64Range(0, 1.1).Draw(rt, "memory")),
+			Bandwidth: math.Exp(r.NormFloat64()) * max(1, high),
+		}
 		checkMethods(rt, s, p, math.NaN())
 		bounds, err := view.Bounds(s, p)
 		if err != nil {

@@ -57,7 +57,9 @@ var (
 	withoutDiscount = []selection{{2, false}, {1, false}}
 )
 
-func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection, smaller bool) (*plan.Plan, error) {
+func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection,
+	smaller bool,
+) (*plan.Plan, error) {
 	return solve(c, p, method, func(in *instance) (*weightoffload.Schedule, error) {
 		s := newScheduler(ctx, in, discount)
 		memories := []float64{in.Memory}
@@ -82,7 +84,8 @@ func (s *scheduler) none(method string) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w before the first schedule: %w", method, plan.ErrNoPlan, err)
 	}
-	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %s", method, plan.ErrNoPlan, s.in.Chain.Unit.Exactly(s.in.Memory))
+	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %s", method, plan.ErrNoPlan,
+		s.in.Chain.Unit.Exactly(s.in.Memory))
 }
 
 // scheduler is Algorithm 2 of [001].

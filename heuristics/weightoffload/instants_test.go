@@ -51,7 +51,8 @@ func TestInstants(t *testing.T) {
 		}
 		low, high := weightoffload.FromChain(c).Range()
 		m := low + math.Floor(rapid.Float64Range(0, 1).Draw(t, "share")*(high-low))
-		p := platform.Platform{Memory: max(1, m), Bandwidth: rapid.SampledFrom([]float64{1e15, 1e16, 1e17, 3e17, 1e18, 1e19, 1e24}).Draw(t, "bandwidth")}
+		p := platform.Platform{Memory: max(1, m), Bandwidth: rapid.SampledFrom([]float64{1e15, 1e16, 1e17, 3e17, 1e18, 1e19, 1e24}).Draw(t,
+			"bandwidth")}
 		for _, m := range append(methods(), method{"search", func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 			return Search(t.Context(), c, p, Options{Moves: 50})
 		}}) {

@@ -241,9 +241,21 @@ func TestBadInput(t *testing.T) {
 		want error
 	}{
 		{"no layers", &chain.Chain{}, platform.Platform{Memory: 1, Bandwidth: 1}, weightoffload.ErrInstance},
-		{"not a number", &chain.Chain{Layers: []chain.Layer{{Weight: math.NaN()}}}, platform.Platform{Memory: 1, Bandwidth: 1}, weightoffload.ErrInstance},
-		{"negative", &chain.Chain{Layers: []chain.Layer{{ForwardTime: -1}}}, platform.Platform{Memory: 1, Bandwidth: 1}, weightoffload.ErrInstance},
-		{"infinite", &chain.Chain{Layers: []chain.Layer{{BackwardTime: math.Inf(1)}}}, platform.Platform{Memory: 1, Bandwidth: 1}, weightoffload.ErrInstance},
+		{
+			"not a number", &chain.Chain{Layers: []chain.Layer{{Weight: math.NaN()}}},
+			platform.Platform{Memory: 1, Bandwidth: 1},
+			weightoffload.ErrInstance,
+		},
+		{
+			"negative", &chain.Chain{Layers: []chain.Layer{{ForwardTime: -1}}},
+			platform.Platform{Memory: 1, Bandwidth: 1},
+			weightoffload.ErrInstance,
+		},
+		{
+			"infinite", &chain.Chain{Layers: []chain.Layer{{BackwardTime: math.Inf(1)}}},
+			platform.Platform{Memory: 1, Bandwidth: 1},
+			weightoffload.ErrInstance,
+		},
 		{"no memory", good, platform.Platform{Bandwidth: 1}, weightoffload.ErrInstance},
 		{"no bandwidth", good, platform.Platform{Memory: 9}, weightoffload.ErrInstance},
 		{"infinite bandwidth", good, platform.Platform{Memory: 9, Bandwidth: math.Inf(1)}, weightoffload.ErrInstance},

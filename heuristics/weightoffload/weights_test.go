@@ -24,7 +24,8 @@ type method struct {
 }
 
 func methods() []method {
-	background := func(run func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) func(*chain.Chain, platform.Platform) (*plan.Plan, error) {
+	background := func(run func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) func(*chain.Chain,
+		platform.Platform) (*plan.Plan, error) {
 		return func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) { return run(context.Background(), c, p) }
 	}
 	return []method{
@@ -62,7 +63,8 @@ func smooth(t *rapid.T, layers int) *chain.Chain {
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		f := func() float64 { return rapid.Float64Range(0.1, 1).Draw(t, "f") }
-		l.ForwardTime, l.BackwardTime, l.Activation, l.Weight = l.ForwardTime*f(), l.BackwardTime*f(), math.Round(l.Activation*1e6*f()), math.Round(l.Weight*1e6*f())
+		l.ForwardTime, l.BackwardTime, l.Activation, l.Weight = l.ForwardTime*f(), l.BackwardTime*f(), math.Round(l.Activation*1e6*f()),
+			math.Round(l.Weight*1e6*f())
 	}
 	if c.TotalTime() == 0 {
 		c.Layers[0].BackwardTime = 1

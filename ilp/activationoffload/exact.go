@@ -268,7 +268,8 @@ func (f *offloadExact) during(g milp.Group, r int, excess float64, after, before
 			f.cover.AddOffloaded(f.Abar[i], f.beside.At(q, r))
 		}
 	}
-	f.cover.AtLeast(g, excess, -1, formulation.Case{Value: 1, Var: after}, formulation.Case{Value: -1, Var: before}, formulation.Case{Value: 1, Var: f.moves.At(r)})
+	f.cover.AtLeast(g, excess, -1, formulation.Case{Value: 1, Var: after}, formulation.Case{Value: -1, Var: before},
+		formulation.Case{Value: 1, Var: f.moves.At(r)})
 }
 
 // idleExcess is what must be away between computations k−1 and k.

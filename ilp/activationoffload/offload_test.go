@@ -122,7 +122,8 @@ func TestErrors(t *testing.T) {
 	if _, err := Amounts(nil, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, formulation.ErrInstance) {
 		t.Error(err)
 	}
-	if _, err := Exact(&chain.Chain{Layers: make([]chain.Layer, 9)}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, formulation.ErrTooLong) {
+	if _, err := Exact(&chain.Chain{Layers: make([]chain.Layer, 9)}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err,
+		formulation.ErrTooLong) {
 		t.Error(err)
 	}
 	low := exhaustive.OffloadLeastMemory(c)
@@ -176,7 +177,8 @@ func TestIdlePlansAreSolutions(t *testing.T) {
 	}
 	p := plan.New(plan.ActivationOffload, "by hand", c, platform.Platform{Memory: 8, Bandwidth: 1})
 	p.Ops = []plan.Op{
-		op(plan.OpO, plan.TensorAbar, 0, 1, 4), op(plan.OpFAll, "", 1, 2, 4), op(plan.OpO, plan.TensorAbar, 1, 4, 5), op(plan.OpFAll, "", 2, 4, 6),
+		op(plan.OpO, plan.TensorAbar, 0, 1, 4), op(plan.OpFAll, "", 1, 2, 4), op(plan.OpO, plan.TensorAbar, 1, 4, 5),
+		op(plan.OpFAll, "", 2, 4, 6),
 		op(plan.OpFAll, "", 3, 6, 8), op(plan.OpB, "", 3, 8, 8), op(plan.OpP, plan.TensorAbar, 1, 8, 9), op(plan.OpB, "", 2, 9, 9),
 		op(plan.OpP, plan.TensorAbar, 0, 9, 12), op(plan.OpB, "", 1, 13, 13), op(plan.OpP, plan.TensorAbar, 1, 13, 14),
 	}

@@ -212,7 +212,8 @@ func TestLies(t *testing.T) {
 		if r.Closed {
 			closed++
 		}
-		if c := r.Certificate; c != nil && !c.Infeasible && value(c) > best+1e-9*math.Abs(best)+1e-9 || c != nil && c.Infeasible && !math.IsInf(best, 1) {
+		if c := r.Certificate; c != nil && !c.Infeasible && value(c) > best+1e-9*math.Abs(best)+1e-9 || c != nil && c.Infeasible &&
+			!math.IsInf(best, 1) {
 			t.Fatalf("optimum %v: %+v, bound %v", best, r, c.Bound)
 		}
 	})

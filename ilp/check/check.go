@@ -119,7 +119,8 @@ const small = 3
 // something finite of every operation. The end of ctx ends the check with the instances until then.
 func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject, backends []solvers.Backend, o Options) (*Report, error) {
 	if about == nil || about.Kind != f.Kind || about.Staged != f.Staged {
-		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name, f.Problem)
+		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name,
+			f.Problem)
 	}
 	if o.Cases == 0 {
 		o.Cases = DefaultCases
@@ -128,7 +129,8 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 		o.Layers = about.Usual
 	}
 	if o.Layers < 1 || o.Layers > about.Most || o.Cases < 0 {
-		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", formulation.ErrInstance, o.Cases, o.Layers, about.Units, about.Most)
+		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", formulation.ErrInstance, o.Cases, o.Layers,
+			about.Units, about.Most)
 	}
 	report := &Report{Formulation: f}
 	k := &checker{ctx: ctx, f: f, about: about, without: o.Without, report: report}
@@ -211,7 +213,8 @@ type checker struct {
 func (k *checker) unseen() error {
 	for _, name := range k.without {
 		if !slices.Contains(k.groups, name) {
-			return fmt.Errorf("%w: %s has no group %q on any instance: %w: %s", formulation.ErrInstance, k.f.Name, name, milp.ErrNoGroup, nearest.Hint(name, k.groups))
+			return fmt.Errorf("%w: %s has no group %q on any instance: %w: %s", formulation.ErrInstance, k.f.Name, name, milp.ErrNoGroup,
+				nearest.Hint(name, k.groups))
 		}
 	}
 	return nil
@@ -436,7 +439,9 @@ func (k *checker) badHint(program *formulation.Program, r *solvers.Result) strin
 
 // badPlan says what is wrong with the plan of a solution of so much cost, "" if
 // nothing: with itself, or with it as a start.
-func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *solvers.Result, cost float64) (kind FailureKind, wrong string) {
+func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *solvers.Result,
+	cost float64,
+) (kind FailureKind, wrong string) {
 	p, objective, wrong := k.planOf(x, program, r, cost)
 	if wrong != "" {
 		return BadPlan, wrong
@@ -449,7 +454,9 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 
 // planOf replays the plan of a solution of so much cost, nil if there need be none, and says
 // what is wrong with it, "" if nothing.
-func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *solvers.Result, cost float64) (_ *plan.Plan, objective float64, wrong string) {
+func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *solvers.Result,
+	cost float64,
+) (_ *plan.Plan, objective float64, wrong string) {
 	k.report.Plans++
 	solution, _ := r.Solution()
 	p, err := program.Plan(solution)

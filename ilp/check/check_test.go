@@ -102,17 +102,23 @@ func TestCheckEqualTo(t *testing.T) {
 
 // chains and graphs make a formulation of the toy.
 func (y toy) chains(p formulation.Promise) formulation.Formulation {
-	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind, Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Remat(c, m.Memory, testcase.States)
-		return y.program(optimum, c.TotalTime(), best, err)
-	})}
+	return formulation.Formulation{
+		Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind,
+		Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
+			optimum, best, err := exhaustive.Remat(c, m.Memory, testcase.States)
+			return y.program(optimum, c.TotalTime(), best, err)
+		}),
+	}
 }
 
 func (y toy) graphs(p formulation.Promise) formulation.Formulation {
-	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Graph(g, m.Memory, testcase.States)
-		return y.program(optimum, g.TotalTime(), best, err)
-	})}
+	return formulation.Formulation{
+		Name: "toy", Problem: plan.Remat, Promise: p, Kind: graph.Kind,
+		Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+			optimum, best, err := exhaustive.Graph(g, m.Memory, testcase.States)
+			return y.program(optimum, g.TotalTime(), best, err)
+		}),
+	}
 }
 
 func TestCheckRemat(t *testing.T) {
@@ -159,10 +165,18 @@ func TestCheckRemat(t *testing.T) {
 			formulation.Nothing,
 			[]FailureKind{Above},
 			"layer 1: u_F = 0, u_B = 0, |a| = 0, |ā| = 0, |δ| = 0, o_F = 0 and 0, o_B = 0\nbest plan: F_all1 B1\noptimum 0; highs",
-			"memory 1, input 0\nnode F1 (forward): time 0, memory 0, overhead 0\nnode loss (loss): time 0, memory 0, overhead 0\nnode B1 (backward): time 0, memory 0, overhead 0\nbest plan: ",
+			"memory 1, input 0\nnode F1 (forward): time 0, memory 0, overhead 0\nnode loss (loss): time 0, memory 0, overhead 0\nnode B1 " +
+				"(backward): time 0, memory 0, overhead 0\nbest plan: ",
 		},
 		{"none", toy{bound: never}, formulation.Nothing, []FailureKind{NoSolution}, "optimum 0; highs", "optimum 0; highs"},
-		{"none, proved", toy{bound: never, prove: true}, formulation.Equal, []FailureKind{NoSolution}, "optimum 0; remat: no plan fits", "optimum 0; remat: no plan fits"},
+		{
+			"none, proved",
+			toy{bound: never, prove: true},
+			formulation.Equal,
+			[]FailureKind{NoSolution},
+			"optimum 0; remat: no plan fits",
+			"optimum 0; remat: no plan fits",
+		},
 		{"start", toy{bound: exact, start: -0.5}, formulation.LowerBound, []FailureKind{BadStart}, "optimum 0; ", "optimum 0; "},
 		{"dear start", toy{bound: exact, start: 2}, formulation.LowerBound, []FailureKind{BadStart}, "the start costs 2", "the start costs 2"},
 		{"plan", toy{bound: exact, plan: dropFirst}, formulation.Equal, []FailureKind{BadPlan}, "optimum 0; ", "optimum 0; "},
@@ -221,7 +235,8 @@ func TestCheckHints(t *testing.T) {
 		{&formulation.Hint{Away: good.Away, Idle: []float64{0, math.NaN()}}, false},
 		{&formulation.Hint{Away: good.Away, Idle: []float64{0, -1e6}}, false},
 	} {
-		r, err := Run(t.Context(), toy{bound: exact, hint: x.hint}.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20})
+		r, err := Run(t.Context(), toy{bound: exact, hint: x.hint}.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()},
+			Options{Cases: 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +254,8 @@ func TestCheckWithout(t *testing.T) {
 	if err != nil || len(r.Failures) == 0 || r.Failures[0].Kind != Below && r.Failures[0].Kind != NoPlan {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Run(t.Context(), exact, testcase.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 2, Without: []string{"bond"}}); !errors.Is(err, milp.ErrNoGroup) || !strings.Contains(err.Error(), "bound") {
+	if _, err := Run(t.Context(), exact, testcase.Remat(), []solvers.Backend{highs.New()},
+		Options{Cases: 2, Without: []string{"bond"}}); !errors.Is(err, milp.ErrNoGroup) || !strings.Contains(err.Error(), "bound") {
 		t.Errorf("%v", err)
 	}
 }
@@ -248,7 +264,8 @@ func TestCheckWithout(t *testing.T) {
 // something must be: the check shrinks it to a few numbers.
 func TestCheckShrinks(t *testing.T) {
 	forgets := toy{bound: func(_, total float64) float64 { return total }}
-	r, err := Run(t.Context(), forgets.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
+	r, err := Run(t.Context(), forgets.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()},
+		Options{Seed: 4, Cases: 200, Layers: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,10 +289,13 @@ func TestCheckShrinks(t *testing.T) {
 func TestCheckStaged(t *testing.T) {
 	of := func(search func(plan.Instance, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
 		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
-		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-			optimum, best, err := search(g, m.Memory, testcase.States)
-			return y.program(optimum, g.TotalTime(), best, err)
-		})}
+		return formulation.Formulation{
+			Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, Kind: graph.Kind,
+			Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+				optimum, best, err := search(g, m.Memory, testcase.States)
+				return y.program(optimum, g.TotalTime(), best, err)
+			}),
+		}
 	}
 	o := Options{Seed: 5, Cases: 400, Layers: 4}
 	r, err := Run(t.Context(), of(exhaustive.Stages), testcase.Stages(), []solvers.Backend{highs.New()}, o)
@@ -311,7 +331,12 @@ func TestCheckRefuses(t *testing.T) {
 		"large graph": {exact.graphs(formulation.Equal), testcase.Graphs(), Options{Layers: 8}, formulation.ErrInstance},
 		"no kind":     {formulation.Formulation{Problem: plan.Remat}, testcase.Remat(), Options{}, formulation.ErrInstance},
 		"joins":       {formulation.Formulation{Problem: plan.Join, Build: formulation.Without(build)}, nil, Options{}, formulation.ErrInstance},
-		"build fails": {formulation.Formulation{Problem: plan.Remat, Kind: chain.Kind, Build: formulation.Without(build)}, testcase.Remat(), Options{}, broken},
+		"build fails": {
+			formulation.Formulation{Problem: plan.Remat, Kind: chain.Kind, Build: formulation.Without(build)},
+			testcase.Remat(),
+			Options{},
+			broken,
+		},
 	} {
 		if _, err := Run(t.Context(), x.f, x.about, nil, x.o); !errors.Is(err, x.want) {
 			t.Errorf("%s: error %v, want %v", name, err, x.want)

@@ -43,7 +43,9 @@ func (c *Cover) Reset() *Cover {
 }
 
 // AddOffloaded adds what is away where v is 1, which it must be able to be.
-func (c *Cover) AddOffloaded(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, false}) }
+func (c *Cover) AddOffloaded(size float64, v milp.Var) {
+	c.items = append(c.items, coverItem{size, v, false})
+}
 
 // Kept adds what is away where v is 0.
 func (c *Cover) Kept(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, true}) }

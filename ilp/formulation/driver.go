@@ -283,7 +283,8 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) sol
 			if s.X != nil && p.Plan != nil && !x.Relax {
 				t.updateIncumbent(p, s.X, r)
 			}
-			if t.listen(r); p.bounds() && !x.Relax && r.Plan != nil && r.Objective-p.Objective(s.Bound) <= t.Options.RelGap.Value*math.Abs(r.Objective) {
+			if t.listen(r); p.bounds() && !x.Relax && r.Plan != nil &&
+				r.Objective-p.Objective(s.Bound) <= t.Options.RelGap.Value*math.Abs(r.Objective) {
 				met()
 			}
 			if t.OnProgress != nil {
@@ -416,7 +417,8 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	case err != nil:
 		r.note(fmt.Sprintf("%s is not certified: %v", p.Model.Name(), err))
 	case c.Infeasible && len(p.Assumptions) > 0:
-		r.note(fmt.Sprintf("certified: %s has no solution, which is about plans that keep: %s", p.Model.Name(), strings.Join(p.Assumptions, ", ")))
+		r.note(fmt.Sprintf("certified: %s has no solution, which is about plans that keep: %s", p.Model.Name(),
+			strings.Join(p.Assumptions, ", ")))
 		if r.Infeasible == nil || len(r.Supposing) > 0 {
 			r.Infeasible, r.Supposing = c, p.Assumptions
 		}

@@ -81,7 +81,8 @@ func TestShares(t *testing.T) {
 		}
 		for _, b := range backends {
 			if got := p.Objective(ilptest.Optimum(t, b, p.Model)); math.Abs(got-least) > 1e-9 {
-				t.Fatalf("%s: %v s of %v, %v, %v: %v kept and %v sent at %v, the best choice takes %v s", b.Name(), got, memory, time, sendable, keep, send, bandwidth, least)
+				t.Fatalf("%s: %v s of %v, %v, %v: %v kept and %v sent at %v, the best choice takes %v s", b.Name(), got, memory, time, sendable, keep,
+					send, bandwidth, least)
 			}
 		}
 	}

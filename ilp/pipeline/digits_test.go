@@ -78,7 +78,8 @@ func TestDigitsAreExact(t *testing.T) {
 			}
 			kept++
 			if setCarries(m, carries, x); !holds(x) {
-				t.Fatalf("%v of %v and %v fit in %v, and with carries %v are no solution: %v", x[:count], sizes, constant, limit, x[count:], m.Violations(x, 1e-9)[0])
+				t.Fatalf("%v of %v and %v fit in %v, and with carries %v are no solution: %v", x[:count], sizes, constant, limit, x[count:],
+					m.Violations(x, 1e-9)[0])
 			}
 		}
 		try(0, constant)

@@ -71,7 +71,8 @@ func read(c *chain.Chain, p platform.Platform, model string) (*view.Instance, er
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	case c.Len() > PipelineLayers:
-		return nil, fmt.Errorf("%w: %d layers, pipeline models take %d at most: their size grows with the cube", formulation.ErrTooLong, c.Len(), PipelineLayers)
+		return nil, fmt.Errorf("%w: %d layers, pipeline models take %d at most: their size grows with the cube", formulation.ErrTooLong, c.Len(),
+			PipelineLayers)
 	}
 	return in, nil
 }
@@ -90,7 +91,8 @@ func staged(x *view.Instance, stages []plan.Stage) (*pipelineInstance, error) {
 	next := 1
 	for i, s := range stages {
 		if s.From != next || s.To < s.From || s.Processor < -1 || s.Processor >= x.Platform.Processors {
-			return nil, fmt.Errorf("%w: stage %d has layers %d to %d on processor %d; stages must cover layers 1 to %d in order, on processors 0 to %d",
+			return nil, fmt.Errorf("%w: stage %d has layers %d to %d on processor %d; stages must cover layers 1 to %d in order, on processors "+
+				"0 to %d",
 				formulation.ErrInstance, i+1, s.From, s.To, s.Processor, x.N, x.Platform.Processors-1)
 		}
 		next = s.To + 1

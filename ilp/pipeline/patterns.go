@@ -52,7 +52,8 @@ func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, m
 	}
 	for i, s := range allocation {
 		if s.Processor < 0 {
-			return nil, fmt.Errorf("%w: stage %d is on processor %d; there are processors 0 to %d", formulation.ErrInstance, i+1, s.Processor, p.Processors-1)
+			return nil, fmt.Errorf("%w: stage %d is on processor %d; there are processors 0 to %d", formulation.ErrInstance, i+1, s.Processor,
+				p.Processors-1)
 		}
 	}
 	limit := min(in.roundUp(longest/in.time), in.horizon)

@@ -266,7 +266,8 @@ func TestPipelineRefuses(t *testing.T) {
 		t.Errorf("no time: %v", err)
 	}
 	var infeasible *plan.Infeasible
-	if _, err := Patterns(saving(1, [4]float64{1, 1, 1, 1}, [4]float64{1, 1, 50, 1}), good); !errors.As(err, &infeasible) || infeasible.Memory < 50 {
+	if _, err := Patterns(saving(1, [4]float64{1, 1, 1, 1}, [4]float64{1, 1, 50, 1}), good); !errors.As(err, &infeasible) ||
+		infeasible.Memory < 50 {
 		t.Errorf("a layer that fits nowhere: %v", err)
 	}
 	for _, stages := range [][]plan.Stage{
@@ -289,7 +290,8 @@ func TestPipelineFormulations(t *testing.T) {
 		if f.Promise == formulation.Nothing {
 			continue // it keeps none, and shrinking what shows so takes seconds
 		}
-		r, err := check.Run(t.Context(), f, testcase.Pipeline(), []solvers.Backend{highs.New()}, check.Options{Cases: testfile.Cases(120), Layers: 2, Seed: 3})
+		r, err := check.Run(t.Context(), f, testcase.Pipeline(), []solvers.Backend{highs.New()},
+			check.Options{Cases: testfile.Cases(120), Layers: 2, Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,10 @@ func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) 
 	f.storedInputs(f.allCopies) // (6.31), (6.32)
 	f.buffers()                 // (6.34), (6.35)
 	f.memoryRows()              // (6.33), (6.36)
-	return &formulation.Program{Model: f.m, Promise: formulation.Nothing, Formulation: printedName, Options: memoryOptions(in.model), Unit: f.time}, nil
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.Nothing, Formulation: printedName, Options: memoryOptions(in.model),
+		Unit: f.time,
+	}, nil
 }
 
 // sameAsPrinted is (6.1): of t < u < x, u and x are on the processor of t or not

@@ -160,7 +160,8 @@ func TestPipelineStrongBackends(t *testing.T) {
 			continue
 		}
 		solved++
-		x, y := program.Objective(ilptest.Optimum(t, highs.New(), program.Model)), program.Objective(ilptest.Optimum(t, lpsolve.New(), program.Model))
+		x, y := program.Objective(ilptest.Optimum(t, highs.New(), program.Model)),
+			program.Objective(ilptest.Optimum(t, lpsolve.New(), program.Model))
 		if math.Abs(x-y) > 1e-5*want || math.Abs(x-want) > 1e-5*want {
 			t.Errorf("seed %d: HiGHS %g, lp_solve %g, exhaustive search %g", seed, x, y, want)
 		}

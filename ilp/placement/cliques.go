@@ -63,7 +63,8 @@ func (o *orders) alive() [][]int {
 
 // stack adds the rows of each section.
 func (o *orders) stack() {
-	load, under, over := o.m.Group("load", "alive together"), o.m.Group("under", "Queyranne and Schulz 1994"), o.m.Group("over", "Queyranne and Schulz 1994")
+	load, under, over := o.m.Group("load", "alive together"), o.m.Group("under", "Queyranne and Schulz 1994"),
+		o.m.Group("over", "Queyranne and Schulz 1994")
 	loads := o.Loads()
 	for s, alive := range o.alive() {
 		load.AtLeast(new(milp.Expr).Add(1, o.h), o.units(loads[s]))

@@ -27,7 +27,8 @@ func TestChainPromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
 	for name, layers := range map[string]int{"chain-milp": 4, "chain-milp-bound": 5} {
 		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), name), testcase.Remat(),
-			ilptest.Check{Backends: both[:1], Cases: 400, Layers: layers, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 100, Layers: 3, Tight: 0.9})
+			ilptest.Check{Backends: both[:1], Cases: 400, Layers: layers, Tight: 0.9},
+			ilptest.Check{Backends: both, Cases: 100, Layers: 3, Tight: 0.9})
 	}
 }
 

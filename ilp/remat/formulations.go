@@ -21,7 +21,8 @@ func Formulations() []formulation.Formulation {
 		},
 		{
 			Name: nameMILP, Problem: plan.Remat, Promise: formulation.Restriction, EqualTo: shortChain,
-			Title: fmt.Sprintf("chains, a and abar; few sweeps of forwards: up to %d layers the optimum in all tests, beyond in ascending order", shortChain), Source: "the rules; ours",
+			Title: fmt.Sprintf("chains, a and abar; few sweeps of forwards: up to %d layers the optimum in all tests, beyond in ascending order",
+				shortChain), Source: "the rules; ours",
 			Extra: []string{"abar stays", "a is read"},
 			Kind:  chain.Kind, Build: formulation.WithOptions(MILP),
 		},

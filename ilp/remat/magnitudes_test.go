@@ -198,7 +198,10 @@ func TestCertified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head := certificate.Certificate{Instance: strings.Repeat("0", 64), Problem: plan.Remat, Formulation: nameBound, Backend: "highs", Scale: program.Unit}
+		head := certificate.Certificate{
+			Instance: strings.Repeat("0", 64), Problem: plan.Remat, Formulation: nameBound, Backend: "highs",
+			Scale: program.Unit,
+		}
 		goal := program.ModelObjective(want)
 		if infeasible {
 			goal = math.Inf(1)

@@ -19,7 +19,9 @@ import (
 // limit in o came before the first solution. The error is a *plan.Infeasible if
 // it is proved that no plan exists, and wraps plan.ErrNoPlan if MILP has no
 // solution.
-func solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, float64, *solvers.Result, error) {
+func solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan,
+	o solvers.Options,
+) (*plan.Plan, float64, *solvers.Result, error) {
 	phases, err := Phases(ctx, c, p)
 	if err != nil {
 		return nil, 0, nil, err
@@ -36,7 +38,10 @@ func solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 		defer cancel()
 		ctx = limited
 	}
-	task := formulation.Task{Backend: b, Options: o, Start: start, Level: formulation.Off, Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) }}
+	task := formulation.Task{
+		Backend: b, Options: o, Start: start, Level: formulation.Off,
+		Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) },
+	}
 	if o.OnProgress != nil {
 		task.OnProgress = func(objective, bound float64, nodes int64) {
 			o.OnProgress(solvers.Progress{Objective: objective, Bound: bound, Nodes: nodes})

@@ -116,7 +116,10 @@ func TestOnceWrongOnNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			task := formulation.Task{Backend: highs.New(), Level: formulation.Off, Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) }}
+			task := formulation.Task{
+				Backend: highs.New(), Level: formulation.Off,
+				Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) },
+			}
 			r, err := task.Run(t.Context(), next)
 			if err != nil || r.Plan == nil || !check.Same(r.Objective, makespan) || !check.Same(r.Claimed(), makespan) {
 				t.Errorf("%s in %.0f: %+v, %v; should be %g", network, p.Memory, r, err, makespan)

@@ -522,7 +522,8 @@ func TestCheckmateUnfit(t *testing.T) {
 	if err != nil || !slices.Equal(asked, []string{besideName}) {
 		t.Errorf("too long, to be certified: of %v, %v", asked, err)
 	}
-	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, viewed(t, g), p); !errors.Is(err, formulation.ErrStart) {
+	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, viewed(t, g), p); !errors.Is(err,
+		formulation.ErrStart) {
 		t.Errorf("bad start: error %v", err)
 	}
 	for _, build := range []formulation.Builder[plan.Instance]{Printed, strongest} {

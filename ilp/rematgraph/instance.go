@@ -141,7 +141,9 @@ func value(b bool) float64 {
 
 // program is a model of schedules of stages, without any promise. Solutions of
 // relaxations may make schedules that do not fit: those are no plans.
-func (in *instance) program(m *milp.Model, values func(*rematgraph.Schedule) []float64, schedule func([]float64) *rematgraph.Schedule) *formulation.Program {
+func (in *instance) program(m *milp.Model, values func(*rematgraph.Schedule) []float64,
+	schedule func([]float64) *rematgraph.Schedule,
+) *formulation.Program {
 	return &formulation.Program{
 		Model: m, Unit: in.unit,
 		Start: func(start *plan.Plan) ([]float64, error) {

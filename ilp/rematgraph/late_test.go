@@ -41,7 +41,13 @@ func TestResultsMadeAgainAtTheEnd(t *testing.T) {
 		if v := viewed(t, g); again(g, best) {
 			late++
 			n := v.N - 1
-			for _, o := range []Options{{}, {Ends: true}, {Backward: true, Ends: true}, {Backward: true, Ends: true, Contract: true}, {Ends: true, Rows: [][2]int{{n, n}}}} {
+			for _, o := range []Options{
+				{},
+				{Ends: true},
+				{Backward: true, Ends: true},
+				{Backward: true, Ends: true, Contract: true},
+				{Ends: true, Rows: [][2]int{{n, n}}},
+			} {
 				program, err := Strong(g, p, o)
 				if err != nil {
 					t.Fatal(err)
@@ -55,7 +61,8 @@ func TestResultsMadeAgainAtTheEnd(t *testing.T) {
 					t.Fatal(err)
 				}
 				if objective, ok := s.Objective(); !ok || program.Objective(objective) > makespan*(1+1e-6) {
-					t.Fatalf("%+v, which assumes %q, is %v and %v, a plan takes %v s\nmemory %v, %+v", o, program.Assumptions, s.Status, program.Objective(objective), makespan, p.Memory, g)
+					t.Fatalf("%+v, which assumes %q, is %v and %v, a plan takes %v s\nmemory %v, %+v", o, program.Assumptions, s.Status,
+						program.Objective(objective), makespan, p.Memory, g)
 				}
 			}
 		}

@@ -245,7 +245,8 @@ func TestRebuild(t *testing.T) {
 		{"checkmate-strong", `{"contract":true,"ends":true}`},
 		{"checkmate-strong", `{"more":1}`},
 	} {
-		if _, err := formulation.Rebuild(Formulations(), x[0], g, platform.Platform{Memory: 100}, json.RawMessage(x[1])); !errors.Is(err, formulation.ErrInstance) {
+		if _, err := formulation.Rebuild(Formulations(), x[0], g, platform.Platform{Memory: 100}, json.RawMessage(x[1])); !errors.Is(err,
+			formulation.ErrInstance) {
 			t.Errorf("%s: %v", x, err)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 // The bound beside a link holds for every plan, on both backends.
 func TestLinkedPromise(t *testing.T) {
 	f := ilptest.Formulation(t, Formulations(), linkedName)
-	report, err := check.Run(t.Context(), f, testcase.Linked(), []solvers.Backend{highs.New(), lpsolve.New()}, check.Options{Seed: 5, Cases: 60})
+	report, err := check.Run(t.Context(), f, testcase.Linked(), []solvers.Backend{highs.New(), lpsolve.New()},
+		check.Options{Seed: 5, Cases: 60})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +90,13 @@ func TestLinkedRefuses(t *testing.T) {
 	if _, err := Linked(g, platform.Platform{Memory: enough}, besideOptions{}); !errors.Is(err, formulation.ErrInstance) {
 		t.Errorf("without a link: %v", err)
 	}
-	if _, err := Linked(g, platform.Platform{Memory: enough, Bandwidth: 1}, besideOptions{Node: &far}); !errors.Is(err, formulation.ErrInstance) {
+	if _, err := Linked(g, platform.Platform{Memory: enough, Bandwidth: 1}, besideOptions{Node: &far}); !errors.Is(err,
+		formulation.ErrInstance) {
 		t.Errorf("at no node: %v", err)
 	}
 	var infeasible *plan.Infeasible
-	if _, err := Linked(g, platform.Platform{Memory: 0, Bandwidth: 1}, besideOptions{}); !errors.As(err, &infeasible) || infeasible.Problem != plan.RematOffload {
+	if _, err := Linked(g, platform.Platform{Memory: 0, Bandwidth: 1}, besideOptions{}); !errors.As(err, &infeasible) ||
+		infeasible.Problem != plan.RematOffload {
 		t.Errorf("without memory: %v", err)
 	}
 }

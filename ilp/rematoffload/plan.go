@@ -51,7 +51,10 @@ type stageReader struct {
 }
 
 func newStageReader(f *rematOffload, p *plan.Plan) *stageReader {
-	r := &stageReader{f: f, x: make([]float64, f.m.NumCols()), stage: -1, stored: make([]bool, 2*f.N+1), near: plan.Tolerance * p.Claims.Makespan / f.unit}
+	r := &stageReader{
+		f: f, x: make([]float64, f.m.NumCols()), stage: -1, stored: make([]bool, 2*f.N+1),
+		near: plan.Tolerance * p.Claims.Makespan / f.unit,
+	}
 	for _, o := range p.Ops {
 		o.Start, o.End = o.Start/f.unit, o.End/f.unit
 		if o.Op == plan.OpO || o.Op == plan.OpP {

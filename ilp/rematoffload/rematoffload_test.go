@@ -109,7 +109,8 @@ func TestErrors(t *testing.T) {
 	if _, err := Stages(c, platform.Platform{Memory: 12, Bandwidth: 1}); !errors.As(err, &infeasible) {
 		t.Error(err)
 	}
-	if _, err := Stages(&chain.Chain{Layers: make([]chain.Layer, MostLayers+1)}, platform.Platform{Memory: 1}); !errors.Is(err, formulation.ErrTooLong) {
+	if _, err := Stages(&chain.Chain{Layers: make([]chain.Layer, MostLayers+1)}, platform.Platform{Memory: 1}); !errors.Is(err,
+		formulation.ErrTooLong) {
 		t.Error(err)
 	}
 	if _, err := Stages(c, platform.Platform{Memory: -1}); !errors.Is(err, formulation.ErrInstance) {
@@ -129,7 +130,8 @@ func TestIdlePlansAreSolutions(t *testing.T) {
 	p := plan.New(plan.RematOffload, "by hand", c, platform.Platform{Memory: 6, Bandwidth: 1})
 	p.Ops = []plan.Op{
 		op(plan.OpO, plan.TensorA, 0, 0, 2), op(plan.OpFAll, "", 1, 1, 1), op(plan.OpFAll, "", 2, 2, 5), op(plan.OpFAll, "", 3, 5, 5),
-		op(plan.OpB, "", 3, 5, 8), op(plan.OpP, plan.TensorA, 0, 5, 7), op(plan.OpB, "", 2, 8, 10), op(plan.OpO, plan.TensorA, 0, 9, 11), op(plan.OpB, "", 1, 10, 13),
+		op(plan.OpB, "", 3, 5, 8), op(plan.OpP, plan.TensorA, 0, 5, 7), op(plan.OpB, "", 2, 8, 10), op(plan.OpO, plan.TensorA, 0, 9, 11),
+		op(plan.OpB, "", 1, 10, 13),
 	}
 	p.Claims.Makespan = 13
 	switch r, err := plan.VerifyOffload(c, p); {

@@ -153,7 +153,7 @@ func (in *swapInstance) pointsFor(cells int) []int {
 // the end of f_k, k = −1: from the start. to returns the last one in which
 // something can be that ends before the start of f_k.
 func (f *swap) firstInterval(k int) int { return 2 * f.rank[k+1] }
-func (f *swap) lastInterval(k int) int   { return 2 * f.rank[k] }
+func (f *swap) lastInterval(k int) int  { return 2 * f.rank[k] }
 
 // columns adds the columns. Of a gap without points in it, and without need to
 // fetch, there are none.

@@ -87,7 +87,8 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	case err != nil:
 		return nil, err
 	case y.L > MostLayers:
-		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", formulation.ErrTooLong, y.L, MostLayers)
+		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", formulation.ErrTooLong, y.L,
+			MostLayers)
 	}
 	compute := y.Compute()
 	if !(compute > 0) {

@@ -40,7 +40,10 @@ func uniform(layers, batch int, u, transfer float64) *chain.Chain {
 	a := 20e6 * float64(batch) / 16
 	c := &chain.Chain{Name: fmt.Sprintf("uniform-%d-b%d", layers, batch), Input: chain.Input{Activation: a}}
 	for range layers {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: u / 4000, BackwardTime: 3 * u / 4000, Activation: a, Weight: math.Round(transfer / 1000 * 12e9)})
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: u / 4000, BackwardTime: 3 * u / 4000, Activation: a,
+			Weight: math.Round(transfer / 1000 * 12e9),
+		})
 	}
 	return c
 }
@@ -84,7 +87,8 @@ func TestCheckPromises(t *testing.T) {
 		tight     float64
 	}{{"weights", 1000, 150, 0.7}, {"weights-nested", 1000, 150, 0.9}, {"weights-exact", 400, 100, 1}} {
 		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), x.name), testcase.Weights(),
-			ilptest.Check{Backends: both[:1], Cases: x.one, Layers: 3, Tight: x.tight}, ilptest.Check{Backends: both, Cases: x.both, Layers: 2, Tight: x.tight})
+			ilptest.Check{Backends: both[:1], Cases: x.one, Layers: 3, Tight: x.tight},
+			ilptest.Check{Backends: both, Cases: x.both, Layers: 2, Tight: x.tight})
 	}
 }
 
@@ -96,7 +100,8 @@ func TestCheckFindsMisprints(t *testing.T) {
 		"weights-printed":        {check.NoSolution: 80},
 		"weights-printed-memory": {check.NoSolution: 40, check.Above: 5},
 	} {
-		r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), name), testcase.Weights(), []solvers.Backend{highs.New()}, check.Options{Seed: 2, Cases: max(30, testfile.Cases(150))})
+		r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), name), testcase.Weights(), []solvers.Backend{highs.New()},
+			check.Options{Seed: 2, Cases: max(30, testfile.Cases(150))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,10 +457,12 @@ func TestUnfit(t *testing.T) {
 	if _, err := Exact(long, at(long, 0.5, 12e9)); !errors.Is(err, formulation.ErrTooLong) {
 		t.Errorf("error %v, want %v", err, formulation.ErrTooLong)
 	}
-	if _, err := check.Run(t.Context(), formulation.Formulation{Problem: "remat"}, testcase.Weights(), nil, check.Options{}); !errors.Is(err, formulation.ErrInstance) {
+	if _, err := check.Run(t.Context(), formulation.Formulation{Problem: "remat"}, testcase.Weights(), nil, check.Options{}); !errors.Is(err,
+		formulation.ErrInstance) {
 		t.Errorf("error %v, want %v", err, formulation.ErrInstance)
 	}
-	if _, err := check.Run(t.Context(), Formulations()[0], testcase.Weights(), nil, check.Options{Layers: 9}); !errors.Is(err, formulation.ErrInstance) {
+	if _, err := check.Run(t.Context(), Formulations()[0], testcase.Weights(), nil, check.Options{Layers: 9}); !errors.Is(err,
+		formulation.ErrInstance) {
 		t.Errorf("error %v, want %v", err, formulation.ErrInstance)
 	}
 }

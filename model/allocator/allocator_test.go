@@ -179,7 +179,10 @@ func check(t interface{ Fatalf(string, ...any) }, b *BestFit) {
 }
 
 // Sizes around those that the rules tell apart.
-var telling = []int64{1, 511, 512, 513, 1 << 20, 1<<20 + 1, 2 << 20, 9 << 20, 10<<20 - 1, 10 << 20, 11<<20 + 5, 19 << 20, 20 << 20, 31 << 20}
+var telling = []int64{
+	1, 511, 512, 513, 1 << 20, 1<<20 + 1, 2 << 20, 9 << 20, 10<<20 - 1, 10 << 20, 11<<20 + 5, 19 << 20, 20 << 20,
+	31 << 20,
+}
 
 // The best fit hands out the same addresses as the naive one, and keeps itself
 // in order, whatever is asked of it.

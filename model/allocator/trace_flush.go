@@ -44,7 +44,10 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		}
 		switch o.Op {
 		case plan.OpF:
-			h := &held{b: b.allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage), w: b.allocate(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage)}
+			h := &held{
+				b: b.allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage),
+				w: b.allocate(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage),
+			}
 			take(h)
 			blocks[name] = h
 		case plan.OpO:

@@ -70,34 +70,149 @@ func TestMutants(t *testing.T) {
 		c.Tree.Up = &Node{Multipliers: []Multiplier{{0, 1}}} // 3 + 2·½ = 4 > 5 − 1 is needed: one short
 	}
 	for want, mutate := range map[string]func(*Certificate, *milp.Data){
-		"tree.down: the multipliers do not prove that nothing is here: their sum is -5":        func(c *Certificate, _ *milp.Data) { c.Tree.Down.Multipliers[0].Value = -1 },
-		"tree.down.empty[0]: the multiplier -1 of row 0 is of a side that is infinite":         func(c *Certificate, _ *milp.Data) { c.Tree.Down.Multipliers[0].Value = -1 },
-		"tree.down: the multipliers do not prove that nothing is here: their sum is 0":         func(c *Certificate, _ *milp.Data) { c.Tree.Down.Multipliers = nil },
-		"tree.up.down: the multipliers prove no more than 3, the claim needs 5":                func(c *Certificate, _ *milp.Data) { c.Tree.Up.Down = &Node{} },
-		"tree.up.up: the multipliers prove no more than 3.9375, the claim needs 5":             func(c *Certificate, _ *milp.Data) { c.Tree.Up.Up.Multipliers = []Multiplier{{0, 1.0625}} },
-		"tree.up.up.multipliers[0]: there is no row 1":                                         func(c *Certificate, _ *milp.Data) { c.Tree.Up.Up.Multipliers = []Multiplier{{1, 1}} },
-		"tree.up.up.multipliers[1]: row 0 after row 0: they have to increase":                  func(c *Certificate, _ *milp.Data) { c.Tree.Up.Up.Multipliers = []Multiplier{{0, 1}, {0, 1}} },
-		"tree.up.up.multipliers[0]: NaN is not finite":                                         func(c *Certificate, _ *milp.Data) { c.Tree.Up.Up.Multipliers = []Multiplier{{0, math.NaN()}} },
-		"tree.up: a branch is missing":                                                         func(c *Certificate, _ *milp.Data) { c.Tree.Up.Up = nil },
-		"tree: column 0 is split at 1, but is between 0 and 1 here":                            func(c *Certificate, _ *milp.Data) { c.Tree.At = 1 },
-		"tree: column 0 is split at -1, but is between 0 and 1 here":                           func(c *Certificate, _ *milp.Data) { c.Tree.At = -1 },
-		"tree: column 0 is split at 0.5, which is not a whole number up to 2^52":               func(c *Certificate, _ *milp.Data) { c.Tree.At = 0.5 },
-		"tree: column 0 need not be whole, so that values between 0 and 1 are lost":            func(c *Certificate, d *milp.Data) { d.Integer[0] = false; c.Model = Digest(d) },
-		"tree: there is no column 2":                                                           func(c *Certificate, _ *milp.Data) { c.Tree.Column = 2 },
-		"tree.up: column 0 is split at 0, but is between 1 and 1 here":                         func(c *Certificate, _ *milp.Data) { c.Tree.Up.Column = 0 },
-		"tree.up.up: the multipliers prove no more than 5, the claim needs 5.0000000000000008": func(c *Certificate, _ *milp.Data) { c.Bound.SetFloat64(1.2500000000000002) },
-		"tree.up.up: the multipliers prove no more than 5, the claim needs 10":                 func(c *Certificate, _ *milp.Data) { c.Scale = 0.125 },
-		"model: the certificate is about the program " + Digest(covering())[:12]:               func(_ *Certificate, d *milp.Data) { d.Val[1] = 1.5 },
-		"model: the program is to be maximised":                                                func(_ *Certificate, d *milp.Data) { d.Sense = milp.Maximize },
-		"tree.up.up: a bound, where it has to be proved that there is no solution":             func(c *Certificate, _ *milp.Data) { c.Infeasible, c.Bound, c.Scale = true, nil, 0 },
-		"tree.up: the multipliers prove no more than 4, the claim needs more than 4":           func(c *Certificate, _ *milp.Data) { granular(c) },
-		"granularity: the objective is not of multiples of 2: column 0 costs 3":                func(c *Certificate, _ *milp.Data) { granular(c); c.Granularity = 2 },
-		"granularity: the objective is not of multiples of 1: column 1 costs 2":                func(c *Certificate, d *milp.Data) { granular(c); d.Integer[1] = false; c.Model = Digest(d) },
-		"granularity: the bound is not a multiple of 1 above":                                  func(c *Certificate, _ *milp.Data) { granular(c); c.Bound = big.NewRat(9, 8) },
-		"granularity: -1 is not above zero":                                                    func(c *Certificate, _ *milp.Data) { c.Granularity = -1 },
-		"scale: 0.3 is not a power of two":                                                     func(c *Certificate, _ *milp.Data) { c.Scale = 0.3 },
-		"scale: there is neither scale nor granularity without a bound":                        func(c *Certificate, _ *milp.Data) { c.Infeasible, c.Bound = true, nil },
-		"bound: there is none of a program without solution":                                   func(c *Certificate, _ *milp.Data) { c.Infeasible = true },
+		"tree.down: the multipliers do not prove that nothing is here: their sum is -5": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Down.Multipliers[0].Value = -1
+		},
+		"tree.down.empty[0]: the multiplier -1 of row 0 is of a side that is infinite": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Down.Multipliers[0].Value = -1
+		},
+		"tree.down: the multipliers do not prove that nothing is here: their sum is 0": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Down.Multipliers = nil
+		},
+		"tree.up.down: the multipliers prove no more than 3, the claim needs 5": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Down = &Node{}
+		},
+		"tree.up.up: the multipliers prove no more than 3.9375, the claim needs 5": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Up.Multipliers = []Multiplier{{0, 1.0625}}
+		},
+		"tree.up.up.multipliers[0]: there is no row 1": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Up.Multipliers = []Multiplier{{1, 1}}
+		},
+		"tree.up.up.multipliers[1]: row 0 after row 0: they have to increase": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Up.Multipliers = []Multiplier{{0, 1}, {0, 1}}
+		},
+		"tree.up.up.multipliers[0]: NaN is not finite": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Up.Multipliers = []Multiplier{{0, math.NaN()}}
+		},
+		"tree.up: a branch is missing": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Up = nil
+		},
+		"tree: column 0 is split at 1, but is between 0 and 1 here": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.At = 1
+		},
+		"tree: column 0 is split at -1, but is between 0 and 1 here": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.At = -1
+		},
+		"tree: column 0 is split at 0.5, which is not a whole number up to 2^52": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.At = 0.5
+		},
+		"tree: column 0 need not be whole, so that values between 0 and 1 are lost": func(c *Certificate,
+			d *milp.Data,
+		) {
+			d.Integer[0] = false
+			c.Model = Digest(d)
+		},
+		"tree: there is no column 2": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Column = 2
+		},
+		"tree.up: column 0 is split at 0, but is between 1 and 1 here": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Tree.Up.Column = 0
+		},
+		"tree.up.up: the multipliers prove no more than 5, the claim needs 5.0000000000000008": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Bound.SetFloat64(1.2500000000000002)
+		},
+		"tree.up.up: the multipliers prove no more than 5, the claim needs 10": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Scale = 0.125
+		},
+		"model: the certificate is about the program " + Digest(covering())[:12]: func(_ *Certificate,
+			d *milp.Data,
+		) {
+			d.Val[1] = 1.5
+		},
+		"model: the program is to be maximised": func(_ *Certificate,
+			d *milp.Data,
+		) {
+			d.Sense = milp.Maximize
+		},
+		"tree.up.up: a bound, where it has to be proved that there is no solution": func(c *Certificate, _ *milp.Data) {
+			c.Infeasible,
+				c.Bound, c.Scale = true, nil, 0
+		},
+		"tree.up: the multipliers prove no more than 4, the claim needs more than 4": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			granular(c)
+		},
+		"granularity: the objective is not of multiples of 2: column 0 costs 3": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			granular(c)
+			c.Granularity = 2
+		},
+		"granularity: the objective is not of multiples of 1: column 1 costs 2": func(c *Certificate,
+			d *milp.Data,
+		) {
+			granular(c)
+			d.Integer[1] = false
+			c.Model = Digest(d)
+		},
+		"granularity: the bound is not a multiple of 1 above": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			granular(c)
+			c.Bound = big.NewRat(9, 8)
+		},
+		"granularity: -1 is not above zero": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Granularity = -1
+		},
+		"scale: 0.3 is not a power of two": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Scale = 0.3
+		},
+		"scale: there is neither scale nor granularity without a bound": func(c *Certificate, _ *milp.Data) {
+			c.Infeasible,
+				c.Bound = true, nil
+		},
+		"bound: there is none of a program without solution": func(c *Certificate,
+			_ *milp.Data,
+		) {
+			c.Infeasible = true
+		},
 		"bound: missing": func(c *Certificate, _ *milp.Data) { c.Bound = nil },
 		"tree: missing":  func(c *Certificate, _ *milp.Data) { c.Tree = nil },
 		`instance: "" is not a SHA-256 in hexadecimal`: func(c *Certificate, _ *milp.Data) { c.Instance = "" },

@@ -42,7 +42,10 @@ func TestReadErrors(t *testing.T) {
 		{"half a branch", `"at":0,`, ``, "11: tree: a branch needs column, at, down and up", false},
 		{"branch and leaf", `"at":0,`, `"at":0,"empty":[],`, "11: tree: branches and multipliers; a node has either", false},
 		{"no leaf", `"multipliers":[]`, ``, "11: tree.up.up: a leaf has multipliers, or empty, and not both", false},
-		{"two leaves", `"multipliers":[]`, `"multipliers":[],"empty":[]`, "11: tree.up.up: a leaf has multipliers, or empty, and not both", false},
+		{
+			"two leaves", `"multipliers":[]`, `"multipliers":[],"empty":[]`, "11: tree.up.up: a leaf has multipliers, or empty, and not both",
+			false,
+		},
 		{"null leaf", `"multipliers":[]`, `"multipliers":null`, "11: tree.up.up.multipliers: a list of pairs [row, value] is needed", false},
 		{"object", `"multipliers":[]`, `"multipliers":{}`, "11: tree.up.up.multipliers: a list of pairs [row, value] is needed", false},
 		{"single", `[[0,1]]`, `[[0]]`, "11: tree.down.empty: [0]: a pair [row, value] is needed", false},
@@ -136,7 +139,10 @@ func TestDecimal(t *testing.T) {
 			t.Fatalf("%v is written %s: off by %v", x, s, slack)
 		}
 	})
-	for want, x := range map[string]*big.Rat{"0": {}, "-0.33333333333333334": big.NewRat(-1, 3), "0.66666666666666666": big.NewRat(2, 3), "1.25": big.NewRat(5, 4), "1000": big.NewRat(1000, 1)} {
+	for want, x := range map[string]*big.Rat{
+		"0": {}, "-0.33333333333333334": big.NewRat(-1, 3), "0.66666666666666666": big.NewRat(2, 3),
+		"1.25": big.NewRat(5, 4), "1000": big.NewRat(1000, 1),
+	} {
 		if got := decimal(x, 17); got != want {
 			t.Errorf("%v is written %s, want %s", x, got, want)
 		}

@@ -198,7 +198,8 @@ func (v *viprWriter) roundBound(side viprSide, b *viprBound) {
 		whole.Add(whole, big.NewInt(1))
 	}
 	value := new(big.Rat).SetInt(whole)
-	v.set(side.column, side.upper, v.add(senseOf(side.upper), value.RatString(), single(side.column), fmt.Sprintf("rnd 1 %d 1", b.line)), value, new(big.Rat))
+	v.set(side.column, side.upper, v.add(senseOf(side.upper), value.RatString(), single(side.column), fmt.Sprintf("rnd 1 %d 1", b.line)),
+		value, new(big.Rat))
 }
 
 // combination is a linear combination of lines.

@@ -30,7 +30,7 @@ type moment[S comparable] struct {
 type rules[S comparable] interface {
 	needs(S) float64 // the memory in use
 	bound(S) float64 // the seconds that are left at least
-	finished(S) bool     // everything is done
+	finished(S) bool // everything is done
 	expand(x S, at, time int32)
 }
 

@@ -205,7 +205,10 @@ func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, o
 		}
 		s.fixed[i] += size
 		s.fixed[j] += size
-		s.steps = append(s.steps, pipelineStep{op: op, layer: l, resource: fmt.Sprintf("link%d-%d", min(i, j), max(i, j)), gpu: -1, duration: size / m.Bandwidth})
+		s.steps = append(s.steps, pipelineStep{
+			op: op, layer: l, resource: fmt.Sprintf("link%d-%d", min(i, j), max(i, j)), gpu: -1,
+			duration: size / m.Bandwidth,
+		})
 	}
 	compute := func(op string, l int, duration, in, out float64) {
 		over, backward := c.Overheads(l)

@@ -106,7 +106,10 @@ func drawTurns(t *rapid.T, s *patterns) *plan.Plan {
 				}
 			}
 			now[r] = start - float64(shift)*T
-			p.Ops = append(p.Ops, plan.Op{Op: x.op, Layer: x.layer, Resource: x.resource, Start: start, End: start + x.duration, Shift: r + shift*s.k})
+			p.Ops = append(p.Ops, plan.Op{
+				Op: x.op, Layer: x.layer, Resource: x.resource, Start: start, End: start + x.duration,
+				Shift: r + shift*s.k,
+			})
 		}
 		next = now
 	}

@@ -23,7 +23,10 @@ const decisions = 1 << 20
 func costs(input float64, layers ...[4]float64) *chain.Chain {
 	c := &chain.Chain{Name: "costs", Input: chain.Input{Activation: input, Gradient: input}}
 	for _, x := range layers {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: x[0], BackwardTime: x[1], Activation: x[2], Saved: x[2], Gradient: x[2], Weight: x[3]})
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: x[0], BackwardTime: x[1], Activation: x[2], Saved: x[2], Gradient: x[2],
+			Weight: x[3],
+		})
 	}
 	return c
 }
@@ -372,7 +375,10 @@ func drawPipeline(t *rapid.T, layers, least int) (*chain.Chain, platform.Platfor
 	if c.TotalTime() == 0 {
 		c.Layers[0].ForwardTime = 1
 	}
-	m := platform.Platform{Processors: rapid.IntRange(1, 3).Draw(t, "P"), Bandwidth: rapid.SampledFrom([]float64{1, 2}).Draw(t, "beta"), WeightCopies: rapid.IntRange(0, 1).Draw(t, "C")}
+	m := platform.Platform{
+		Processors: rapid.IntRange(1, 3).Draw(t, "P"), Bandwidth: rapid.SampledFrom([]float64{1, 2}).Draw(t, "beta"),
+		WeightCopies: rapid.IntRange(0, 1).Draw(t, "C"),
+	}
 	owner := make([]int, n)
 	for l := range owner {
 		owner[l] = rapid.IntRange(0, m.Processors-1).Draw(t, "owner")
@@ -550,7 +556,10 @@ func BenchmarkPipeline(b *testing.B) {
 	for _, n := range []int{3, 4, 5} {
 		c := costs(2)
 		for l := range n {
-			c.Layers = append(c.Layers, chain.Layer{ForwardTime: float64(1 + l%3), BackwardTime: float64(1 + (2*l)%3), Activation: float64(1 + l%2), Saved: 2, Gradient: 1, Weight: 1})
+			c.Layers = append(c.Layers, chain.Layer{
+				ForwardTime: float64(1 + l%3), BackwardTime: float64(1 + (2*l)%3), Activation: float64(1 + l%2),
+				Saved: 2, Gradient: 1, Weight: 1,
+			})
 		}
 		b.Run(fmt.Sprintf("L=%d/P=3", n), func(b *testing.B) {
 			m := platform.Platform{Processors: 3, Bandwidth: 1, Memory: 18, WeightCopies: 1}

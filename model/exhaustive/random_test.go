@@ -38,7 +38,8 @@ func TestRandomInstances(t *testing.T) {
 		if j.K() != 1+n%3 || total != n || len(j.Keep) != j.K() {
 			t.Errorf("branches %v, keep %v; want %d with %d forwards", j.Branches, j.Keep, 1+n%3, n)
 		}
-		if d := cmp.Diff(c, RandomChain(source(), n)) + cmp.Diff(g, RandomGraph(source(), n)) + cmp.Diff(j, RandomJoin(source(), 1+n%3, n)); d != "" {
+		if d := cmp.Diff(c, RandomChain(source(), n)) + cmp.Diff(g, RandomGraph(source(), n)) +
+			cmp.Diff(j, RandomJoin(source(), 1+n%3, n)); d != "" {
 			t.Error(d)
 		}
 	}

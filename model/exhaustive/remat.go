@@ -77,7 +77,8 @@ func newRemat(c *chain.Chain, memory float64) (*remat, error) {
 	r.a[0], r.abar[0], r.delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		r.uF[i+1], r.uB[i+1], r.oF[i+1], r.oC[i+1], r.oB[i+1] = l.ForwardTime, l.BackwardTime, l.Overhead(true), l.Overhead(false), l.BackwardOverhead
+		r.uF[i+1], r.uB[i+1], r.oF[i+1], r.oC[i+1], r.oB[i+1] = l.ForwardTime, l.BackwardTime, l.Overhead(true), l.Overhead(false),
+			l.BackwardOverhead
 		r.a[i+1], r.abar[i+1], r.delta[i+1] = l.Activation, l.Saved, l.Gradient
 	}
 	return r, nil

@@ -119,7 +119,8 @@ func TestTrainingOfGraph(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Valid() != b.Valid() || a.Makespan != b.Makespan || a.PeakMemory != b.PeakMemory || a.PeakOp != b.PeakOp || len(a.Violations) != len(b.Violations) {
+			if a.Valid() != b.Valid() || a.Makespan != b.Makespan || a.PeakMemory != b.PeakMemory || a.PeakOp != b.PeakOp ||
+				len(a.Violations) != len(b.Violations) {
 				t.Fatalf("case %d: %+v\nof the graph %+v", i, b, a)
 			}
 			if a.Valid() {

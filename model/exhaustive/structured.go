@@ -137,7 +137,8 @@ func (s *structured) free(set []int, at float64) bool {
 			}
 		}
 		for j := range s.l.Buffers {
-			if c := &s.l.Buffers[j]; !slices.Contains(set, j) && !math.IsNaN(s.at[j]) && c.Size > 0 && at < s.at[j]+c.Size && s.at[j] < end && s.conflict(i, j) {
+			if c := &s.l.Buffers[j]; !slices.Contains(set, j) && !math.IsNaN(s.at[j]) && c.Size > 0 && at < s.at[j]+c.Size && s.at[j] < end &&
+				s.conflict(i, j) {
 				return false
 			}
 		}

@@ -165,7 +165,8 @@ func newSwapSearch(s *functions.Sequence, memory, bandwidth, unit float64) (*swa
 	units := func(what string, time float64) (int8, error) {
 		n := math.Round(time / unit)
 		if !(math.Abs(n*unit-time) <= 1e-9*time) || n > maxSwapUnits {
-			return 0, fmt.Errorf("%w: %s takes %v s, it must be a multiple of %v s, at most %d times that", ErrTooHard, what, time, unit, maxSwapUnits)
+			return 0, fmt.Errorf("%w: %s takes %v s, it must be a multiple of %v s, at most %d times that", ErrTooHard, what, time, unit,
+				maxSwapUnits)
 		}
 		return int8(n), nil
 	}
@@ -325,7 +326,8 @@ func (x *swapSearch) end(st *swapState) {
 }
 
 func (x *swapSearch) startOut(st swapState, v int8) {
-	if st.where[v] != atDirty && st.where[v] != atClean || x.send[v] == 0 || !x.needed(&st, v) || usedNow(&st, x.writes, v) || x.madeNow(&st, v) {
+	if st.where[v] != atDirty && st.where[v] != atClean || x.send[v] == 0 || !x.needed(&st, v) || usedNow(&st, x.writes, v) ||
+		x.madeNow(&st, v) {
 		return
 	}
 	st.going, st.out, st.phase = v, x.send[v], 1

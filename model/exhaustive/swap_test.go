@@ -85,7 +85,11 @@ func TestSwapFinerGrid(t *testing.T) {
 	s := &functions.Sequence{
 		Variables: []functions.Variable{{ID: "x", Size: 4}, {ID: "y", Size: 3}, {ID: "big", Size: 7}},
 		Functions: []functions.Function{
-			{Time: 1, Uses: []int{0}}, {Time: 4, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: []int{}}, {Time: 1, Uses: []int{2}}, {Time: 1, Uses: []int{0, 1}},
+			{Time: 1, Uses: []int{0}},
+			{Time: 4, Uses: []int{1}},
+			{Time: 1, Uses: []int{0}, Writes: []int{}},
+			{Time: 1, Uses: []int{2}},
+			{Time: 1, Uses: []int{0, 1}},
 		},
 	}
 	for _, x := range []struct{ unit, time, want float64 }{{1, 1, 17}, {0.5, 1, 17}, {0.25, 1, 17}, {1, 0, 17}, {0.25, 0, 17}} {

@@ -75,7 +75,8 @@ func Aceso(r io.Reader, name string, o AcesoOptions) (*chain.Chain, []string, er
 	repeated := slices.ContainsFunc(ops, func(x acesoOp) bool { return x.block() != "" })
 	switch {
 	case repeated && o.Layers < 1:
-		return nil, nil, fmt.Errorf("%w: %s lists the operations of one layer; say how often the network has it: 24 of GPT 350M and 1.3B and of T5 770M, 32 of GPT 2.6B and 6.7B, 40 of 13B", ErrAceso, name)
+		return nil, nil, fmt.Errorf("%w: %s lists the operations of one layer; say how often the network has it: 24 of GPT 350M and 1.3B and "+
+			"of T5 770M, 32 of GPT 2.6B and 6.7B, 40 of 13B", ErrAceso, name)
 	case !repeated && o.Layers > 1:
 		return nil, nil, fmt.Errorf("%w: %s lists all operations, none is repeated %d times", ErrAceso, name, o.Layers)
 	}
@@ -95,7 +96,8 @@ func Aceso(r io.Reader, name string, o AcesoOptions) (*chain.Chain, []string, er
 	c.Input.Activation = b.input
 	var warnings []string
 	if b.raised > 0 {
-		warnings = append(warnings, fmt.Sprintf("saved raised to the output, which contains what passes by, in %s, %.3f MiB more in all", platform.Count(b.raised, "layer"), b.more/(1<<20)))
+		warnings = append(warnings, fmt.Sprintf("saved raised to the output, which contains what passes by, in %s, %.3f MiB more in all",
+			platform.Count(b.raised, "layer"), b.more/(1<<20)))
 	}
 	return c, warnings, c.Validate()
 }

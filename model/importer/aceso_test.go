@@ -31,7 +31,8 @@ func TestAceso(t *testing.T) {
 	}
 	l := &c.Layers[1]
 	const mib = 1 << 20
-	if math.Abs(l.ForwardTime-5e-3) > 1e-12 || math.Abs(l.BackwardTime-9e-3) > 1e-12 || l.Activation != 32*mib || l.Saved != 256*mib || l.Weight != 88*mib ||
+	if math.Abs(l.ForwardTime-5e-3) > 1e-12 || math.Abs(l.BackwardTime-9e-3) > 1e-12 || l.Activation != 32*mib || l.Saved != 256*mib ||
+		l.Weight != 88*mib ||
 		l.ForwardOverhead != 128*mib || l.BackwardOverhead != 500*mib {
 		t.Errorf("a layer is %+v", l)
 	}

@@ -45,7 +45,8 @@ func CheckmateGraph(r io.Reader, name string, o CheckmateOptions) (*training.Gra
 	case err != nil:
 		return nil, nil, err
 	case strings.HasPrefix(string(data), npyMagic):
-		return nil, nil, fmt.Errorf("%s: this is a NumPy table of costs, without a graph; it makes a chain together with a second file of sizes", name)
+		return nil, nil, fmt.Errorf("%s: this is a NumPy table of costs, without a graph; it makes a chain together with a second file of sizes",
+			name)
 	case strings.HasPrefix(string(data), "\x80"):
 		return nil, nil, fmt.Errorf("%s: this is a Python pickle, which only Python can read; write the fields of the DFGraph as JSON", name)
 	}
@@ -431,7 +432,8 @@ func CheckmateCosts(costs io.Reader, name string, sizes io.Reader, sizesName str
 	}
 	n := len(means) / 2
 	if sizes == nil {
-		return nil, nil, fmt.Errorf("%s: a table of costs has no sizes; a second file is needed with the bytes that each of its %d forward layers writes (a JSON list, or .npy)", name, n)
+		return nil, nil, fmt.Errorf("%s: a table of costs has no sizes; a second file is needed with the bytes that each of its %d forward "+
+			"layers writes (a JSON list, or .npy)", name, n)
 	}
 	bytes, err := readSizes(sizes, sizesName)
 	if err != nil {
@@ -446,7 +448,8 @@ func CheckmateCosts(costs io.Reader, name string, sizes io.Reader, sizesName str
 		c.Input = chain.Input{Activation: bytes[0], Gradient: bytes[0]}
 		bytes = bytes[1:]
 	default:
-		return nil, nil, fmt.Errorf("%s: %d sizes for the %d forward layers of %s; %d are needed, or %d with the input's first", sizesName, len(bytes), n, name, n, n+1)
+		return nil, nil, fmt.Errorf("%s: %d sizes for the %d forward layers of %s; %d are needed, or %d with the input's first", sizesName,
+			len(bytes), n, name, n, n+1)
 	}
 	for i := range c.Layers {
 		c.Layers[i] = chain.Layer{

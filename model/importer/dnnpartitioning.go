@@ -260,7 +260,8 @@ func (d *dnn) rate(unit string) (float64, error) {
 	}
 	if n, first := off(rate); n > 0 {
 		e := &d.file.Edges[first]
-		d.g.warn("with costs in %s, size and cost of %d edges disagree by more than twice (edge %d→%d: %g bytes, %g %s at 2³¹ bytes a second); sizes are believed",
+		d.g.warn("with costs in %s, size and cost of %d edges disagree by more than twice (edge %d→%d: %g bytes, %g %s at 2³¹ bytes a "+
+			"second); sizes are believed",
 			unit, n, *e.From, *e.To, *e.Size, *e.Cost, unit)
 	}
 	return rate, nil
@@ -416,7 +417,8 @@ func (d *dnn) fold(of []int, last int, add func(layer int, time float64)) {
 		some = some || *f.Latency > 0
 	}
 	if alone > 0 {
-		d.g.warn("%s backward without a forward twin by name or colour class: folded into the layer of what it reads", platform.Count(alone, "node"))
+		d.g.warn("%s backward without a forward twin by name or colour class: folded into the layer of what it reads",
+			platform.Count(alone, "node"))
 	}
 	if !some {
 		d.g.warn("the file has no backward times, so that they are 0")

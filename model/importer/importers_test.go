@@ -46,7 +46,8 @@ func TestWarningsAreShort(t *testing.T) {
 	text := "a -- Linear -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n" +
 		"b -- Linear -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n\ta -- b\n"
 	for i := range 200 {
-		text += fmt.Sprintf("x%d -- Part -- forward_compute_time=0, backward_compute_time=0, activation_size=1, parameter_size=0\n\ta -- x%d\n", i, i)
+		text += fmt.Sprintf("x%d -- Part -- forward_compute_time=0, backward_compute_time=0, activation_size=1, parameter_size=0\n\ta -- x%d\n",
+			i, i)
 	}
 	_, warnings, err := pipeDreamGraph(text)
 	if err != nil {
@@ -59,7 +60,8 @@ func TestWarningsAreShort(t *testing.T) {
 // clash with those of the loss and of backward nodes are changed.
 func TestPipeDreamGraphEnds(t *testing.T) {
 	node := func(id string, time, size float64) string {
-		return fmt.Sprintf("%s -- Linear -- forward_compute_time=%g, backward_compute_time=1, activation_size=%g, parameter_size=1\n", id, time, size)
+		return fmt.Sprintf("%s -- Linear -- forward_compute_time=%g, backward_compute_time=1, activation_size=%g, parameter_size=1\n", id, time,
+			size)
 	}
 	g, _, err := pipeDreamGraph(node("a", 1, 10) + node("loss", 2, 20) + node("a'", 3, 30) + "\ta -- loss\n\ta -- a'\n\ta -- loss\n")
 	if err != nil {
@@ -102,10 +104,16 @@ func TestPipeDreamGraphEnds(t *testing.T) {
 func TestPipeDreamGraphErrors(t *testing.T) {
 	good := fixture(t, "traps.graph.txt")
 	for _, x := range []struct{ old, new, want string }{
-		{"\tnode9 -- node10\n", "\tnode9 -- node10\n\tnode10 -- node9\n", "graph.txt:21: the edges node9 Add → node10 Linear → node9 Add form a cycle"},
+		{
+			"\tnode9 -- node10\n", "\tnode9 -- node10\n\tnode10 -- node9\n",
+			"graph.txt:21: the edges node9 Add → node10 Linear → node9 Add form a cycle",
+		},
 		{"\tnode1 -- node3", "\tnode3 -- node1", "graph.txt:12: node1 Input0 is an input, but node3 Conv2d leads to it"},
 		{good, "", "graph.txt:1: there is no node"},
-		{good, "a -- View -- forward_compute_time=0, backward_compute_time=0, activation_size=0, parameter_size=0\n", "graph.txt:1: no node takes time or writes anything"},
+		{
+			good, "a -- View -- forward_compute_time=0, backward_compute_time=0, activation_size=0, parameter_size=0\n",
+			"graph.txt:1: no node takes time or writes anything",
+		},
 		{good, strings.ReplaceAll("a -- X -- M\nb -- X -- M\n\ta -- b\nc -- X -- M\n\ta -- c\n\tb -- c\n", "M",
 			"forward_compute_time=1, backward_compute_time=0, activation_size=1.7e308, parameter_size=0"), "graph.txt:1: nodes[4].memory"},
 	} {
@@ -141,7 +149,8 @@ func TestMeasuredPipeDreamGraph(t *testing.T) {
 			}
 		}
 		all := c.Totals()
-		if g.Name != name || g.Len() != nodes || math.Abs(g.TotalTime()-c.TotalTime()) > 1e-9 || weight != all.Weight || g.Input != c.Input.Activation {
+		if g.Name != name || g.Len() != nodes || math.Abs(g.TotalTime()-c.TotalTime()) > 1e-9 || weight != all.Weight ||
+			g.Input != c.Input.Activation {
 			t.Errorf("%s: %d nodes, %g s, weights %g, input %g; want %d, %g, %g, %g",
 				g.Name, g.Len(), g.TotalTime(), weight, g.Input, nodes, c.TotalTime(), all.Weight, c.Input.Activation)
 		}
@@ -173,12 +182,15 @@ func TestCheckmateGraph(t *testing.T) {
 			`"args": {"1": [0], "2": [1, 0], "3": [2], "4": [3, 2], "5": [4, 1, 2], "6": [5, 4, 0, 1]}`,
 			`"edges": [[0,1], [0,2], [1,2], [2,3], [3,4], [2,4], [4,5], [1,5], [2,5], [5,6], [4,6], [0,6], [0,6], [1,6]]`,
 		}, nil},
-		"deps":           {[]string{`"args"`, `"deps"`}, nil},
-		"vback, vloss":   {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vback": [4, 5, 6], "vloss": 3`}, nil},
-		"vbwd":           {[]string{`"backward_nodes"`, `"vbwd"`}, nil},
-		"vfwd":           {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vfwd": [0, 1, 2]`}, nil},
-		"vfwd_map":       {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vfwd_map": {"0": 6, "1": 5, "2": 4}`}, nil},
-		"lists":          {[]string{`{"0": 100, "1": 250.5, "2": 40, "3": 0, "4": 80, "5": 501, "6": 200}`, `[100, 250.5, 40, 0, 80, 501, 200]`}, nil},
+		"deps":         {[]string{`"args"`, `"deps"`}, nil},
+		"vback, vloss": {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vback": [4, 5, 6], "vloss": 3`}, nil},
+		"vbwd":         {[]string{`"backward_nodes"`, `"vbwd"`}, nil},
+		"vfwd":         {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vfwd": [0, 1, 2]`}, nil},
+		"vfwd_map":     {[]string{`"backward_nodes": [3, 4, 5, 6]`, `"vfwd_map": {"0": 6, "1": 5, "2": 4}`}, nil},
+		"lists": {
+			[]string{`{"0": 100, "1": 250.5, "2": 40, "3": 0, "4": 80, "5": 501, "6": 200}`, `[100, 250.5, 40, 0, 80, 501, 200]`},
+			nil,
+		},
 		"without v":      {[]string{`"v": [0, 1, 2, 3, 4, 5, 6],`, ``}, nil},
 		"not in order":   {[]string{`"v": [0, 1, 2, 3, 4, 5, 6]`, `"v": [6, 5, 4, 3, 2, 1, 0]`}, []string{"not in a topological order"}},
 		"unknown fields": {[]string{`"v":`, `"cost_ram_fixed": 3000, "articulation_points": [1], "v":`}, nil},
@@ -198,7 +210,8 @@ func TestCheckmateGraph(t *testing.T) {
 		checkWarnings(t, warnings, x.warnings)
 	}
 
-	_, warnings, err = importer.CheckmateGraph(strings.NewReader(`{"args": {"2": [1]}, "cost_cpu": {"1": 1, "2": 2}, "cost_ram": {"1": 1, "2": 2}}`), "net.json", importer.CheckmateOptions{})
+	_, warnings, err = importer.CheckmateGraph(strings.NewReader(
+		`{"args": {"2": [1]}, "cost_cpu": {"1": 1, "2": 2}, "cost_ram": {"1": 1, "2": 2}}`), "net.json", importer.CheckmateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +253,8 @@ func TestCheckmateGraphErrors(t *testing.T) {
 			t.Errorf("%s → %s: error %v\nwant  %s…", x.old, x.new, err, x.want)
 		}
 	}
-	if _, _, err := importer.CheckmateGraph(strings.NewReader(good), "net.json", importer.CheckmateOptions{CostUnit: "h"}); err == nil || err.Error() != `cost unit "h": us, ms or s is needed` {
+	if _, _, err := importer.CheckmateGraph(strings.NewReader(good), "net.json", importer.CheckmateOptions{CostUnit: "h"}); err == nil ||
+		err.Error() != `cost unit "h": us, ms or s is needed` {
 		t.Errorf("error %v", err)
 	}
 }
@@ -289,7 +303,10 @@ func TestCheckmateCosts(t *testing.T) {
 		loss         bool
 		warnings     []string
 	}{
-		"even":                    {npy(1, "<f8", "(2, 4)", 10, 20, 50, 60, 1, 2, 3, 4), "[800, 400]", 0, false, []string{"sizes has no size of the input"}},
+		"even": {
+			npy(1, "<f8", "(2, 4)", 10, 20, 50, 60, 1, 2, 3, 4), "[800, 400]", 0, false,
+			[]string{"sizes has no size of the input"},
+		},
 		"odd, float32, version 2": {npy(2, "<f4", "(2, 5)", 10, 20, 5, 50, 60, 1, 2, 0.5, 3, 4), "[300, 800, 400]", 300, true, nil},
 		"without deviations":      {npy(1, "<f8", "(4,)", 10, 20, 50, 60), npy(1, "<f8", "(3,)", 300, 800, 400), 300, false, nil},
 		"other order of the header": {
@@ -333,19 +350,32 @@ func TestCheckmateCostsErrors(t *testing.T) {
 		{"NaN", npy(1, "<f8", "(2,)", 1, math.NaN()), sizes, "b32_p100.npy: entry 1 is NaN"},
 		{"objects", npy(1, "|O", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type "|O, 'fortran_order'`},
 		{"big-endian", npy(1, ">f8", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type ">f8`},
-		{"Fortran", header("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 4), }"), sizes, "b32_p100.npy: header: the array is in Fortran order"},
-		{"order", header("{'descr': '<f8', 'fortran_order': 0, 'shape': (2, 4), }"), sizes, `b32_p100.npy: header: fortran_order is neither True nor False: "0, '`},
+		{
+			"Fortran", header("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 4), }"), sizes,
+			"b32_p100.npy: header: the array is in Fortran order",
+		},
+		{
+			"order", header("{'descr': '<f8', 'fortran_order': 0, 'shape': (2, 4), }"), sizes,
+			`b32_p100.npy: header: fortran_order is neither True nor False: "0, '`,
+		},
 		{"no tuple", header("{'descr': '<f8', 'fortran_order': False, 'shape': (8), }"), sizes, "b32_p100.npy: header: the shape is no tuple"},
 		{"no comma", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2 4), }"), sizes, "b32_p100.npy: header: the shape is no tuple"},
-		{"negative shape", header("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 4), }"), sizes, "b32_p100.npy: header: the shape is no tuple"},
+		{
+			"negative shape", header("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 4), }"), sizes,
+			"b32_p100.npy: header: the shape is no tuple",
+		},
 		{"twice", header("{'descr': '<f8', 'descr': '<f8', 'shape': (2, 4), }"), sizes, "b32_p100.npy: header: descr stands twice"},
 		{"missing", header("{'descr': '<f8', 'shape': (2, 4), }"), sizes, "b32_p100.npy: header: descr, fortran_order and shape are needed"},
 		{"unknown", header("{'descr': '<f8', 'x': 1}"), sizes, `b32_p100.npy: header: unknown key "x"`},
 		{"no dictionary", header("()"), sizes, `b32_p100.npy: header: "()`},
-		{"behind", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4)} x"), sizes, `b32_p100.npy: header: "x" stands behind the dictionary`},
+		{
+			"behind", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4)} x"), sizes,
+			`b32_p100.npy: header: "x" stands behind the dictionary`,
+		},
 		{"no colon", header("{'descr' '<f8'}"), sizes, "b32_p100.npy: header: a key in quotes and a colon are needed"},
 		{"no comma between", header("{'descr': '<f8' 'shape': (2, 4)}"), sizes, "b32_p100.npy: header: a comma is needed"},
-		{"sizes of layers", good, "[1, 2, 3, 4]", "sizes: 4 sizes for the 2 forward layers of b32_p100.npy; 2 are needed, or 3 with the input's first"},
+		{"sizes of layers", good, "[1, 2, 3, 4]", "sizes: 4 sizes for the 2 forward layers of b32_p100.npy; 2 are needed, or 3 with the " +
+			"input's first"},
 		{"negative size", good, "[1, -2]", "sizes: size 1 is -2"},
 		{"sizes", good, "{}", "sizes:1: an object where a list is needed"},
 		{"sizes of two dimensions", good, good, "sizes: an array of shape [2 4]; sizes have one dimension"},
@@ -373,7 +403,10 @@ func TestRotor(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkLayers(t, c, []chain.Layer{
-		{Name: "layer1", ForwardTime: 1.5e-3, BackwardTime: 3e-3, Activation: 800, Saved: 1000, Gradient: 800, ForwardOverhead: 16, BackwardOverhead: 32},
+		{
+			Name: "layer1", ForwardTime: 1.5e-3, BackwardTime: 3e-3, Activation: 800, Saved: 1000, Gradient: 800, ForwardOverhead: 16,
+			BackwardOverhead: 32,
+		},
 		{Name: "layer2", ForwardTime: 2.25e-3, BackwardTime: 4.5e-3, Activation: 400, Saved: 400, Gradient: 400, BackwardOverhead: 64},
 		{Name: "layer3", ForwardTime: 0.5e-3, BackwardTime: 1.25e-3, Activation: 40, Saved: 40, Gradient: 40, ForwardOverhead: 8},
 		{Name: "loss", BackwardTime: 0.125e-3, BackwardOverhead: 4},
@@ -424,7 +457,8 @@ func TestRotorErrors(t *testing.T) {
 			t.Errorf("%s → %s: error %v\nwant  %s…", x.old, x.new, err, x.want)
 		}
 	}
-	if _, _, err := importer.Rotor(strings.NewReader(good), "net.json", importer.RotorOptions{TimeUnit: "h"}); err == nil || err.Error() != `time unit "h": us, ms or s is needed` {
+	if _, _, err := importer.Rotor(strings.NewReader(good), "net.json", importer.RotorOptions{TimeUnit: "h"}); err == nil ||
+		err.Error() != `time unit "h": us, ms or s is needed` {
 		t.Errorf("error %v", err)
 	}
 }

@@ -72,7 +72,10 @@ func TestPipeDream(t *testing.T) {
 		{Name: "node3 Conv2d", ForwardTime: 2e-3, BackwardTime: 4e-3, Activation: 800, Saved: 800, Gradient: 800, Weight: 896},
 		{Name: "node4 ReLU", ForwardTime: 0.5e-3, BackwardTime: 0.25e-3, Activation: 800, Saved: 800, Gradient: 800},
 		// node7 and the empty node8 are read by nobody who counts.
-		{Name: "node5 EmuLSTM … node9 Add", ForwardTime: 1.125e-3, BackwardTime: 3e-3, Activation: 400, Saved: 432 + 400 + 16 + 400, Gradient: 400, Weight: 64},
+		{
+			Name: "node5 EmuLSTM … node9 Add", ForwardTime: 1.125e-3, BackwardTime: 3e-3, Activation: 400, Saved: 432 + 400 + 16 + 400,
+			Gradient: 400, Weight: 64,
+		},
 		{Name: "node10 Linear", ForwardTime: 0.25e-3, BackwardTime: 0.5e-3, Activation: 80, Saved: 80, Gradient: 80, Weight: 72},
 	})
 	if c.Input != (chain.Input{Activation: 300, Gradient: 300}) {
@@ -96,19 +99,29 @@ func TestPipeDreamErrors(t *testing.T) {
 		{"half an edge", "\tnode9 -- node10\n", "\tnode9", `graph.txt:21: "\tnode9" is no edge`},
 		{"last edge lost", "\tnode9 -- node10\n", "", "graph.txt:11: no edge leads to or from node10 Linear: has the file lost its end?"},
 		{"truncated node", good[strings.Index(good, ", parameter_size=64.000"):], "", "graph.txt:6: node5: parameter_size is missing"},
-		{"node without metadata", " -- forward_compute_time=0.500, backward_compute_time=0.250, activation_size=800.0, parameter_size=0.000 -- stage_id=0", "", "graph.txt:4: "},
+		{"node without metadata", " -- forward_compute_time=0.500, backward_compute_time=0.250, activation_size=800.0, parameter_size=0.000 " +
+			"-- stage_id=0", "", "graph.txt:4: "},
 		{"bad number", "=4.000", "=4.0.0", `graph.txt:1: node3: backward_compute_time: "4.0.0" is not a finite number`},
 		{"negative", "=4.000", "=-4.000", `graph.txt:1: node3: backward_compute_time: "-4.000" is not a finite number of at least 0`},
 		{"NaN", "=4.000", "=nan", `graph.txt:1: node3: backward_compute_time: "nan"`},
 		{"infinite", "=4.000", "=1e999", `graph.txt:1: node3: backward_compute_time: "1e999"`},
-		{"open list", "[400.0; 16.0; 16.0]", "[400.0; 16.0; 16.0", `graph.txt:6: node5: activation_size: "[400.0; 16.0; 16.0" lacks its closing bracket`},
+		{
+			"open list", "[400.0; 16.0; 16.0]", "[400.0; 16.0; 16.0",
+			`graph.txt:6: node5: activation_size: "[400.0; 16.0; 16.0" lacks its closing bracket`,
+		},
 		{"bad list", "[400.0; 16.0; 16.0]", "[400.0; x]", `graph.txt:6: node5: activation_size: "[400.0; x]" is not`},
 		{"key twice", "backward_compute_time=4.000", "forward_compute_time=4.000", "graph.txt:1: node3: forward_compute_time stands twice"},
 		{"no key", "backward_compute_time=4.000", "4.000", `graph.txt:1: node3: "4.000" is not key=value`},
-		{"cycle", "\tnode9 -- node10\n", "\tnode9 -- node10\n\tnode10 -- node9\n", "graph.txt:21: the edges node9 Add → node10 Linear → node9 Add form a cycle"},
+		{
+			"cycle", "\tnode9 -- node10\n", "\tnode9 -- node10\n\tnode10 -- node9\n",
+			"graph.txt:21: the edges node9 Add → node10 Linear → node9 Add form a cycle",
+		},
 		{"self", "\tnode9 -- node10\n", "\tnode9 -- node10\n\tnode9 -- node9\n", "graph.txt:22: the edges node9 Add → node9 Add form a cycle"},
 		{"into an input", "\tnode1 -- node3", "\tnode3 -- node1", "graph.txt:12: node1 Input0 is an input, but node3 Conv2d leads to it"},
-		{"only inputs", good, "a -- Input0 -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=1.0, parameter_size=0.0\n", "graph.txt:1: every node is an input"},
+		{
+			"only inputs", good, "a -- Input0 -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=1.0, parameter_size=0.0\n",
+			"graph.txt:1: every node is an input",
+		},
 		{"no id", "node1 -- Input0", " -- Input0", "graph.txt:2: the id of the node is missing"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -204,7 +217,8 @@ func TestCostUnit(t *testing.T) {
 	}{
 		{"operators.json", "", []string{"costs of edges are taken to be in ms"}},
 		{"operators.json", "ms", nil},
-		{"operators.json", "s", []string{"with costs in s, size and cost of 13 edges disagree by more than twice (edge 0→2: 1024 bytes, 0.000476837158203125 s"}},
+		{"operators.json", "s", []string{"with costs in s, size and cost of 13 edges disagree by more than twice (edge 0→2: 1024 bytes, " +
+			"0.000476837158203125 s"}},
 		{"layers.json", "", []string{"costs of edges are taken to be in s"}},
 		{"layers.json", "ms", []string{"with costs in ms, size and cost of 5 edges disagree"}},
 	} {
@@ -217,7 +231,8 @@ func TestCostUnit(t *testing.T) {
 		})
 		checkWarnings(t, got, x.want)
 	}
-	if _, _, err := dnn(fixture(t, "layers.json"), "minutes"); err == nil || !strings.Contains(err.Error(), `cost unit "minutes": s or ms is needed`) {
+	if _, _, err := dnn(fixture(t, "layers.json"), "minutes"); err == nil ||
+		!strings.Contains(err.Error(), `cost unit "minutes": s or ms is needed`) {
 		t.Errorf("minutes: error %v", err)
 	}
 }
@@ -237,7 +252,10 @@ func TestDNNErrors(t *testing.T) {
 		{"NaN", `"fpgaLatency": 2.0`, `"fpgaLatency": NaN`, "graph.json:3: nodes[0].fpgaLatency: not JSON"},
 		{"out of range", `"fpgaLatency": 2.0`, `"fpgaLatency": 1e999`, "graph.json:3: nodes[0].fpgaLatency: 1e999 is out of range"},
 		{"negative size", `"size": 1696.0`, `"size": -1`, "graph.json:3: nodes[0].size: -1 is negative"},
-		{"backward", `"isBackwardNode": 0`, `"isBackwardNode": 2`, "graph.json:3: nodes[0].isBackwardNode: 2 is neither true nor false nor 0 nor 1"},
+		{
+			"backward", `"isBackwardNode": 0`, `"isBackwardNode": 2`,
+			"graph.json:3: nodes[0].isBackwardNode: 2 is neither true nor false nor 0 nor 1",
+		},
 		{"missing node", `"sourceId": 40`, `"sourceId": 44`, "graph.json:14: edges[0].sourceId: there is no node 44"},
 		{"missing destination", `"destId": 60`, `"destId": 66`, "graph.json:14: edges[0].destId: there is no node 66"},
 		{"no source", `"sourceId": 40, `, ``, "graph.json:14: edges[0]: sourceId is missing"},
@@ -267,7 +285,8 @@ func TestDNNErrors(t *testing.T) {
 func TestNames(t *testing.T) {
 	text := fixture(t, "traps.graph.txt")
 	for file, want := range map[string]string{
-		"vgg16/graph.txt": "vgg16", `profiles\alexnet\graph.txt`: "alexnet", "graph.txt": "graph", "/graph.txt": "graph", "vgg16/gnmt.txt": "gnmt",
+		"vgg16/graph.txt": "vgg16", `profiles\alexnet\graph.txt`: "alexnet", "graph.txt": "graph", "/graph.txt": "graph",
+		"vgg16/gnmt.txt": "gnmt",
 	} {
 		c, _, err := importer.PipeDream(strings.NewReader(text), file)
 		if err != nil || c.Name != want {

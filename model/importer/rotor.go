@@ -156,7 +156,8 @@ func (d *rotor) chain(o RotorOptions) (*chain.Chain, error) {
 			Activation: cw[i+1], Saved: cbw[i+1], Gradient: cw[i+1], ForwardOverhead: ftmp[i], BackwardOverhead: btmp[i],
 		}
 		if l.Saved < l.Activation {
-			d.warnings = append(d.warnings, fmt.Sprintf("layer %d saves %g bytes, less than the %g of its output; the output is counted", i+1, l.Saved, l.Activation))
+			d.warnings = append(d.warnings, fmt.Sprintf("layer %d saves %g bytes, less than the %g of its output; the output is counted", i+1,
+				l.Saved, l.Activation))
 			l.Saved = l.Activation
 		}
 		c.Layers = append(c.Layers, l)

@@ -35,11 +35,27 @@ func TestLayers(t *testing.T) {
 		{"two ends", linear.Graph{Nodes: 3, Edges: edge(0, 1, 0, 2)}, []linear.Layer{layer(0, 0), layer(2, 1, 2)}},
 		{"two beginnings", linear.Graph{Nodes: 4, Edges: edge(0, 2, 1, 2, 2, 3)}, []linear.Layer{layer(2, 0, 1, 2), layer(3, 3)}},
 		{"input read late", linear.Graph{Nodes: 3, Edges: edge(0, 1, 1, 2, linear.Input, 1)}, []linear.Layer{layer(1, 0, 1), layer(2, 2)}},
-		{"part of a tuple", linear.Graph{Nodes: 4, Edges: edge(0, 1, 0, 3, 3, 2), Idle: []bool{false, true, false, false}}, []linear.Layer{layer(0, 0, 1), layer(3, 3), layer(2, 2)}},
-		{"idle end behind an idle end", linear.Graph{Nodes: 4, Edges: edge(0, 1, 0, 2, 2, 3), Idle: []bool{false, false, true, true}}, []linear.Layer{layer(0, 0, 2, 3), layer(1, 1)}},
-		{"idle on the way", linear.Graph{Nodes: 3, Edges: edge(0, 1, 1, 2), Idle: []bool{false, true, false}}, []linear.Layer{layer(0, 0), layer(1, 1), layer(2, 2)}},
+		{
+			"part of a tuple",
+			linear.Graph{Nodes: 4, Edges: edge(0, 1, 0, 3, 3, 2), Idle: []bool{false, true, false, false}},
+			[]linear.Layer{layer(0, 0, 1), layer(3, 3), layer(2, 2)},
+		},
+		{
+			"idle end behind an idle end",
+			linear.Graph{Nodes: 4, Edges: edge(0, 1, 0, 2, 2, 3), Idle: []bool{false, false, true, true}},
+			[]linear.Layer{layer(0, 0, 2, 3), layer(1, 1)},
+		},
+		{
+			"idle on the way",
+			linear.Graph{Nodes: 3, Edges: edge(0, 1, 1, 2), Idle: []bool{false, true, false}},
+			[]linear.Layer{layer(0, 0), layer(1, 1), layer(2, 2)},
+		},
 		{"all idle", linear.Graph{Nodes: 2, Edges: edge(0, 1), Idle: []bool{true, true}}, []linear.Layer{layer(0, 0), layer(1, 1)}},
-		{"overwritten", linear.Graph{Nodes: 3, Edges: edge(0, 1, 1, 2), Keep: []bool{true, false, true}}, []linear.Layer{layer(1, 0, 1), layer(2, 2)}},
+		{
+			"overwritten",
+			linear.Graph{Nodes: 3, Edges: edge(0, 1, 1, 2), Keep: []bool{true, false, true}},
+			[]linear.Layer{layer(1, 0, 1), layer(2, 2)},
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, err := linear.Layers(&x.g)
@@ -54,7 +70,13 @@ func TestLayers(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	_, err := linear.Layers(&linear.Graph{Nodes: 5, Edges: []linear.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 3, To: 1}, {From: 3, To: 4}}})
+	_, err := linear.Layers(&linear.Graph{Nodes: 5, Edges: []linear.Edge{
+		{From: 0, To: 1},
+		{From: 1, To: 2},
+		{From: 2, To: 3},
+		{From: 3, To: 1},
+		{From: 3, To: 4},
+	}})
 	var cycle *linear.CycleError
 	if !errors.As(err, &cycle) {
 		t.Fatalf("error %v, want a *CycleError", err)

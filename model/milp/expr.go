@@ -68,7 +68,8 @@ func (m *Model) row(g int32, lo float64, e *Expr, up float64) Constr {
 	}
 	e.inRow = len(e.Terms) + 1
 	if len(e.Terms) > m.limit-base || len(m.rowLower) == m.limit {
-		m.rowFailf(g, "%s after %s and %s: %w", platform.Count(len(e.Terms), "term"), platform.Count(len(m.rowLower), "row"), platform.Count(base, "nonzero"), ErrTooLarge)
+		m.rowFailf(g, "%s after %s and %s: %w", platform.Count(len(e.Terms), "term"), platform.Count(len(m.rowLower), "row"),
+			platform.Count(base, "nonzero"), ErrTooLarge)
 		return Constr{}
 	}
 	m.col, m.val = double(m.col, len(e.Terms)), double(m.val, len(e.Terms))

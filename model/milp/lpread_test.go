@@ -177,7 +177,8 @@ func matches(want, text string) bool {
 
 // TestCommentsAndContinuedColumns: both are in the files of textbooks.
 func TestCommentsAndContinuedColumns(t *testing.T) {
-	m, err := ReadMPS(strings.NewReader("NAME\nROWS\n N o $ cost\n L c  $ a row\n G d\nCOLUMNS\n x o 1 c 2\n   d 3 $ more\n y o 4\nRHS\n c 5 d 1\nENDATA\n"), FreeMPS)
+	m, err := ReadMPS(strings.NewReader("NAME\nROWS\n N o $ cost\n L c  $ a row\n G d\nCOLUMNS\n x o 1 c 2\n   d 3 $ more\n y o 4\nRHS\n "+
+		"c 5 d 1\nENDATA\n"), FreeMPS)
 	if err != nil {
 		t.Fatal(err)
 	}

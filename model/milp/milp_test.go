@@ -282,7 +282,10 @@ func TestViolationTolerance(t *testing.T) {
 		{0, 1e-5, []string{"row[0] is 1e-05, above 0 by 1e-05"}},
 		{1e6 + 0.5, -1e13, []string{"x is 1.0000005e+06, not an integer", "row[2] is 20000005000000, above 0 by 20000005000000"}},
 		// The largest term of row[2] excuses 0.01, not 0.02.
-		{1, 1e7 - 0.01, []string{"row[0] is 9.99999999e+06, above 0 by 9.99999999e+06", "row[1] is 1.000000099e+07, above 1000000 by 9.00000099e+06"}},
+		{1, 1e7 - 0.01, []string{
+			"row[0] is 9.99999999e+06, above 0 by 9.99999999e+06",
+			"row[1] is 1.000000099e+07, above 1000000 by 9.00000099e+06",
+		}},
 		{1, 1e7 - 0.0625, []string{
 			"row[0] is 9.9999999375e+06, above 0 by 9.9999999375e+06",
 			"row[1] is 1.00000009375e+07, above 1000000 by 9.0000009375e+06", "row[2] is 0.0625, above 0 by 0.0625",
@@ -439,28 +442,52 @@ func TestMistakes(t *testing.T) {
 		is    error
 		text  string // part of the message
 	}{
-		{"foreign in row", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(1, x.At(0)).Add(2, other), 1) }, ErrForeignVar, "memory[0]: term 2 of 2, coefficient 2"},
+		{
+			"foreign in row", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(1, x.At(0)).Add(2, other), 1) }, ErrForeignVar,
+			"memory[0]: term 2 of 2, coefficient 2",
+		},
 		{"terms of a row before", func(_ *Model, x List, g Group) {
 			e := new(Expr).Add(1, x.At(0))
 			g.AtMost(e, 1)
 			g.AtMost(e, 2) // the same again is no mistake
 			g.AtMost(e.Add(1, x.At(1)), 1)
 		}, ErrNotReset, "memory[2]: 1 of 2 terms are of a row before"},
-		{"zero Var in row", func(_ *Model, _ List, g Group) { g.AtMost(new(Expr).Add(3, Var{}), 1) }, ErrForeignVar, "memory[0]: term 1 of 1, coefficient 3"},
-		{"foreign in objective", func(m *Model, _ List, _ Group) { m.Minimize(new(Expr).Add(1, other)) }, ErrForeignVar, "objective: term 1 of 1"},
+		{
+			"zero Var in row", func(_ *Model, _ List, g Group) { g.AtMost(new(Expr).Add(3, Var{}), 1) }, ErrForeignVar,
+			"memory[0]: term 1 of 1, coefficient 3",
+		},
+		{
+			"foreign in objective", func(m *Model, _ List, _ Group) { m.Minimize(new(Expr).Add(1, other)) }, ErrForeignVar,
+			"objective: term 1 of 1",
+		},
 		{"foreign bounds", func(m *Model, _ List, _ Group) { m.Fix(other, 1) }, ErrForeignVar, "bounds [1, 1]"},
-		{"NaN coefficient", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(nan, x.At(2)), 1) }, ErrNotFinite, "memory[0]: coefficient of x[2] is NaN"},
-		{"infinite sum", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(1e308, x.At(1)).Add(1e308, x.At(1)), 1) }, ErrNotFinite, "memory[0]: coefficient of x[1] is +Inf"},
+		{
+			"NaN coefficient", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(nan, x.At(2)), 1) }, ErrNotFinite,
+			"memory[0]: coefficient of x[2] is NaN",
+		},
+		{
+			"infinite sum", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(1e308, x.At(1)).Add(1e308, x.At(1)), 1) }, ErrNotFinite,
+			"memory[0]: coefficient of x[1] is +Inf",
+		},
 		{"NaN constant", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).AddConst(nan), 1) }, ErrNotFinite, "constant NaN"},
 		{"infinite constant", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).AddConst(-inf), 1) }, ErrNotFinite, "constant -Inf"},
 		{"huge constant", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).AddConst(-1e30), 1) }, ErrNotFinite, "constant -1e+30"},
-		{"row above infinity", func(_ *Model, x List, g Group) { g.AtLeast(new(Expr).Add(1, x.At(0)), 1e20) }, ErrNotFinite, "sides [1e+20, +Inf]"},
+		{
+			"row above infinity", func(_ *Model, x List, g Group) { g.AtLeast(new(Expr).Add(1, x.At(0)), 1e20) }, ErrNotFinite,
+			"sides [1e+20, +Inf]",
+		},
 		{"row NaN", func(_ *Model, x List, g Group) { g.Equal(new(Expr).Add(1, x.At(0)), nan) }, ErrNotFinite, "sides [NaN, NaN]"},
-		{"NaN cost", func(m *Model, x List, _ Group) { m.Maximize(new(Expr).Add(nan, x.At(1))) }, ErrNotFinite, "objective: coefficient of x[1] is NaN"},
+		{
+			"NaN cost", func(m *Model, x List, _ Group) { m.Maximize(new(Expr).Add(nan, x.At(1))) }, ErrNotFinite,
+			"objective: coefficient of x[1] is NaN",
+		},
 		{"infinite offset", func(m *Model, _ List, _ Group) { m.Maximize(new(Expr).AddConst(inf)) }, ErrNotFinite, "objective: constant +Inf"},
 		{"NaN bound", func(m *Model, x List, _ Group) { m.SetBounds(x.At(1), 0, nan) }, ErrNotFinite, "variable x[1]: bounds [0, NaN]"},
 		{"bounds at infinity", func(m *Model, _ List, _ Group) { m.Var("y", Binary, inf, inf) }, ErrNotFinite, "variable y: bounds [+Inf, +Inf]"},
-		{"repeated key", func(m *Model, _ List, _ Group) { Vars(m, "k", []int{4, 5, 4}, Binary, 0, 1) }, ErrDuplicate, "variables k: key 4 at 0 and 2"},
+		{
+			"repeated key", func(m *Model, _ List, _ Group) { Vars(m, "k", []int{4, 5, 4}, Binary, 0, 1) }, ErrDuplicate,
+			"variables k: key 4 at 0 and 2",
+		},
 		{"two sources", func(m *Model, _ List, _ Group) { m.Group("memory", "[002] (1)") }, ErrDuplicate, `first with source "[001] (4)"`},
 		{"negative family", func(m *Model, _ List, _ Group) { m.List("n", -1, Binary, 0, 1) }, ErrShape, "variables n: number -1"},
 		{"negative grid", func(m *Model, _ List, _ Group) { m.Grid("n", -2, -3, Binary, 0, 1) }, ErrShape, "variables n"},

@@ -179,7 +179,8 @@ func (m *Model) Plain() *Model {
 	c := m.Clone()
 	c.when = nil
 	c.rowLower, c.rowUpper = slices.Clone(m.rowLower), slices.Clone(m.rowUpper)
-	c.start, c.col, c.val = make([]int32, 1, len(m.start)), make([]int32, 0, len(m.col)+4*len(m.when)), make([]float64, 0, len(m.col)+4*len(m.when))
+	c.start, c.col, c.val = make([]int32, 1, len(m.start)), make([]int32, 0, len(m.col)+4*len(m.when)),
+		make([]float64, 0, len(m.col)+4*len(m.when))
 	when := m.when
 	for i := range m.rowLower {
 		c.col = append(c.col, m.col[m.start[i]:m.start[i+1]]...)

@@ -84,13 +84,18 @@ func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 	case !(p.Platform.Memory >= 0):
 		return nil, fmt.Errorf("%w: platform.memory is %g; it must be a number from 0 on", plan.ErrUnreadable, p.Platform.Memory)
 	case p.Platform.MicroBatches < 1 || p.Platform.MicroBatches > stages.MostMicroBatches:
-		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", plan.ErrUnreadable, p.Platform.MicroBatches, stages.MostMicroBatches)
+		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", plan.ErrUnreadable, p.Platform.MicroBatches,
+			stages.MostMicroBatches)
 	}
 	objective := cmp.Or(p.Platform.Objective, plan.SpanObjective)
 	if objective != plan.SpanObjective && objective != plan.MakespanObjective {
-		return nil, fmt.Errorf("%w: platform.objective is %q, not %q or %q", plan.ErrUnreadable, objective, plan.SpanObjective, plan.MakespanObjective)
+		return nil, fmt.Errorf("%w: platform.objective is %q, not %q or %q", plan.ErrUnreadable, objective, plan.SpanObjective,
+			plan.MakespanObjective)
 	}
-	v := &flushReplay{in: in, plan: p.Converted(in.Unit), report: &plan.Report{PeakOp: -1, Flush: &plan.FlushReport{Objective: objective}}, at: make(map[flushOp]int, len(p.Ops))}
+	v := &flushReplay{
+		in: in, plan: p.Converted(in.Unit), report: &plan.Report{PeakOp: -1, Flush: &plan.FlushReport{Objective: objective}},
+		at: make(map[flushOp]int, len(p.Ops)),
+	}
 	v.gpus = p.Platform.Processors
 	fail := func(format string, args ...any) (*flushReplay, error) {
 		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", plan.ErrUnreadable, v.gpus, fmt.Errorf(format, args...))
@@ -106,7 +111,8 @@ func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 	case on == plan.VShaped && stages != 2*v.gpus:
 		return fail("v: %d stages need half as many GPUs", stages)
 	case on != plan.Straight && on != plan.Interleaved && on != plan.VShaped:
-		return fail("%q is no placement; there are %s, %s, %s and a list of the GPU of each stage", on, plan.Straight, plan.Interleaved, plan.VShaped)
+		return fail("%q is no placement; there are %s, %s, %s and a list of the GPU of each stage", on, plan.Straight, plan.Interleaved,
+			plan.VShaped)
 	}
 	v.ops, v.report.Flush.Memory = make([][]int, v.gpus), make([]float64, v.gpus)
 	for k := range p.Ops {
@@ -119,7 +125,10 @@ func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 }
 
 func (v *flushReplay) broken(rule string, op int, time, amount float64, format string, args ...any) {
-	v.report.Violations = append(v.report.Violations, plan.Violation{Rule: rule, Op: op, Time: time, Amount: amount, Detail: fmt.Sprintf(format, args...)})
+	v.report.Violations = append(v.report.Violations, plan.Violation{
+		Rule: rule, Op: op, Time: time, Amount: amount,
+		Detail: fmt.Sprintf(format, args...),
+	})
 }
 
 // gpu returns where a stage is, both from 0.
@@ -137,15 +146,18 @@ func (v *flushReplay) gpu(stage int) int {
 func (v *flushReplay) read(k int) {
 	o := &v.plan.Ops[k]
 	if !plan.Finite(o.Start) || !plan.Finite(o.End) || o.Start < -v.eps || o.End < o.Start {
-		v.broken(plan.RuleTime, k, 0, 0, "ops[%d], %s, runs from %g to %g; times are numbers from 0 on, the end not before the start", k, o, o.Start, o.End)
+		v.broken(plan.RuleTime, k, 0, 0, "ops[%d], %s, runs from %g to %g; times are numbers from 0 on, the end not before the start", k, o,
+			o.Start, o.End)
 		return
 	}
 	if o.Stage < 1 || o.Stage > len(v.in.Stages) {
-		v.broken(plan.RuleStage, k, o.Start, 0, "ops[%d], %s: there is no stage %d; they are numbered from 1 to %d", k, o.Op, o.Stage, len(v.in.Stages))
+		v.broken(plan.RuleStage, k, o.Start, 0, "ops[%d], %s: there is no stage %d; they are numbered from 1 to %d", k, o.Op, o.Stage,
+			len(v.in.Stages))
 		return
 	}
 	if o.MicroBatch < 1 || o.MicroBatch > v.plan.Platform.MicroBatches {
-		v.broken(plan.RuleMicroBatch, k, o.Start, 0, "ops[%d], %s of stage %d: there is no micro-batch %d; they are numbered from 1 to %d", k, o.Op, o.Stage, o.MicroBatch, v.plan.Platform.MicroBatches)
+		v.broken(plan.RuleMicroBatch, k, o.Start, 0, "ops[%d], %s of stage %d: there is no micro-batch %d; they are numbered from 1 to %d", k,
+			o.Op, o.Stage, o.MicroBatch, v.plan.Platform.MicroBatches)
 		return
 	}
 	s := &v.in.Stages[o.Stage-1]
@@ -160,7 +172,8 @@ func (v *flushReplay) read(k int) {
 	case (o.Op == plan.OpO || o.Op == plan.OpP) && s.Sends():
 		length = s.OffloadTime
 	default:
-		v.broken(plan.RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W and, where something is sent to the host, O and P", k, o)
+		v.broken(plan.RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W and, "+
+			"where something is sent to the host, O and P", k, o)
 		return
 	}
 	name := flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}
@@ -174,7 +187,8 @@ func (v *flushReplay) read(k int) {
 	}
 	g := v.gpu(o.Stage - 1)
 	if on := lanes[laneOf(o.Op)] + strconv.Itoa(g); o.Resource != on {
-		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d, and %s of it on %s", k, o, o.Resource, o.Stage, g, o.Op, on)
+		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d, and %s of it on %s", k, o,
+			o.Resource, o.Stage, g, o.Op, on)
 	}
 	v.ops[g] = append(v.ops[g], k)
 }
@@ -268,7 +282,8 @@ func (v *flushReplay) turns() {
 	for g, ops := range v.ops {
 		if next[g] < len(ops) {
 			k := ops[next[g]]
-			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, 0, "ops[%d], %s, is listed on gpu%d before what it waits for", k, &v.plan.Ops[k], g)
+			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, 0, "ops[%d], %s, is listed on gpu%d before what it waits for", k, &v.plan.Ops[k],
+				g)
 			return
 		}
 	}
@@ -294,13 +309,15 @@ func (v *flushReplay) checkPredecessors(x flushOp) {
 			ready += v.in.CommunicationTime
 		}
 		if late := ready - v.plan.Ops[k].Start; late > v.eps {
-			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k, &v.plan.Ops[k], late, i, &v.plan.Ops[i])
+			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k,
+				&v.plan.Ops[k], late, i, &v.plan.Ops[i])
 		}
 	}
 }
 
 // order goes through the operations of each GPU and its link in turn: none begins before the one
-// before of the same has ended, none that takes memory before all that give some back have, and memory is added up. step hears of what a GPU holds at 0 and
+// before of the same has ended, none that takes memory before all that give some back have, and memory is added up. step
+// hears of what a GPU holds at 0 and
 // from each operation's start or end on, where that changes it; it may be nil.
 func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 	for g, ops := range v.ops {
@@ -356,7 +373,8 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 			v.peak(g, held, k)
 			if over := float64(held) - v.plan.Platform.Memory; !platform.Fits(float64(held), v.plan.Platform.Memory) && !full {
 				full = true
-				v.broken(plan.RuleMemory, k, o.Start, v.in.Unit.Bytes(over), "gpu%d holds %s bytes from ops[%d], %s, on; there is memory for %s", g, v.plan.Size(float64(held)), k, o, v.plan.Size(v.plan.Platform.Memory))
+				v.broken(plan.RuleMemory, k, o.Start, v.in.Unit.Bytes(over), "gpu%d holds %s bytes from ops[%d], %s, on; there is memory for %s", g,
+					v.plan.Size(float64(held)), k, o, v.plan.Size(v.plan.Platform.Memory))
 			}
 			held += change
 			if step != nil {
@@ -378,7 +396,8 @@ func (v *flushReplay) checkOrder(rule string, k, before int) {
 	}
 	o, x := &v.plan.Ops[k], &v.plan.Ops[before]
 	if early := x.End - o.Start; early > v.eps {
-		v.broken(rule, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on %s, has ended", k, o, early, before, x, x.Resource)
+		v.broken(rule, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on %s, has ended", k, o, early,
+			before, x, x.Resource)
 	}
 }
 
@@ -438,7 +457,8 @@ func SummarizeFlush(in *stages.Partition, p *plan.Plan) (*FlushSummary, error) {
 	}
 	s := &FlushSummary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, MicroBatches: p.Platform.MicroBatches, Placement: p.Platform.Placement,
-		Span: r.Flush.Span, Makespan: r.Makespan, GPUs: make([]FlushGPU, len(r.Flush.Memory)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
+		Span: r.Flush.Span, Makespan: r.Makespan, GPUs: make([]FlushGPU, len(r.Flush.Memory)), Memory: p.Unit.Bytes(p.Platform.Memory),
+		Violations: len(r.Violations),
 	}
 	v := &flushReplay{in: in, plan: p, gpus: len(s.GPUs)}
 	v.listed, _ = plan.ListedRanks(p.Platform.Placement, len(in.Stages), v.gpus)
@@ -471,7 +491,8 @@ func SummarizeFlush(in *stages.Partition, p *plan.Plan) (*FlushSummary, error) {
 func (s *FlushSummary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
-	fmt.Fprintf(&b, "  span        %s, makespan %s for %d micro-batches, placement %s\n", platform.FormatSeconds(s.Span), platform.FormatSeconds(s.Makespan), s.MicroBatches, s.Placement)
+	fmt.Fprintf(&b, "  span        %s, makespan %s for %d micro-batches, placement %s\n", platform.FormatSeconds(s.Span),
+		platform.FormatSeconds(s.Makespan), s.MicroBatches, s.Placement)
 	for g, x := range s.GPUs {
 		copies := ""
 		if x.Copies > 0 {
@@ -482,7 +503,8 @@ func (s *FlushSummary) String() string {
 			noun = "stage"
 		}
 		fmt.Fprintf(&b, "  gpu%-8d %s %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, noun, strings.Trim(fmt.Sprint(x.Stages), "[]"),
-			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory), copies)
+			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span),
+			platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory), copies)
 	}
 	if s.Violations > 0 {
 		fmt.Fprintf(&b, "  INVALID     breaks the rules %s; verify says where\n", platform.Count(s.Violations, "time"))

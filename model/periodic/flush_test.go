@@ -120,7 +120,8 @@ func TestCopiesToTheHost(t *testing.T) {
 	none := *in
 	none.Stages = []stages.Stage{in.Stages[0]}
 	none.Stages[0].OffloadMemory, none.Stages[0].OffloadTime = 0, 0
-	if r, err := periodic.VerifyFlush(&none, made()); err != nil || !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleKind }) {
+	if r, err := periodic.VerifyFlush(&none, made()); err != nil ||
+		!slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleKind }) {
 		t.Errorf("copies of a stage that sends nothing: %v %+v", err, r)
 	}
 }

@@ -68,7 +68,8 @@ func newLine(g *graph.Graph, p *plan.Plan) (*line, error) {
 	}
 	forward, loss, backward := byKind[graph.Forward], byKind[graph.Loss], byKind[graph.Backward]
 	if len(loss) != 1 || len(forward) == 0 || len(backward) != len(forward) && len(backward) != len(forward)+1 {
-		return nil, fmt.Errorf("the graph has %d forward operations, %d losses and %d backward operations; a pipeline is of forward operations with a backward twin each, and one loss", len(forward), len(loss), len(backward))
+		return nil, fmt.Errorf("the graph has %d forward operations, %d losses and %d backward operations; a pipeline is of forward "+
+			"operations with a backward twin each, and one loss", len(forward), len(loss), len(backward))
 	}
 	l := &line{graph: g, layer: slices.Repeat([]int{-1}, g.Len())}
 	twin := map[int]int{loss[0]: -1}

@@ -200,19 +200,22 @@ func (v *pattern) readAllocation() {
 	for i, s := range v.plan.Allocation {
 		switch {
 		case s.Processor < 0 || s.Processor >= v.plan.Platform.Processors:
-			v.broken(plan.RuleAllocation, -1, 0, "stage %d is on processor %d; there are processors 0 to %d", i+1, s.Processor, v.plan.Platform.Processors-1)
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d is on processor %d; there are processors 0 to %d", i+1, s.Processor,
+				v.plan.Platform.Processors-1)
 			continue
 		case s.Copies() > 1 && !v.plan.Platform.Replicas:
 			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas; the platform does not say that there may be any", i+1, s.Replicas)
 			continue
 		case s.Replicas < 0 || s.Copies() > v.plan.Platform.Processors-s.Processor:
-			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, from processor %d on; there are processors 0 to %d", i+1, s.Replicas, s.Processor, v.plan.Platform.Processors-1)
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, from processor %d on; there are processors 0 to %d", i+1, s.Replicas,
+				s.Processor, v.plan.Platform.Processors-1)
 			continue
 		case s.Copies() > 1 && slices.Max(stages[s.Processor:s.Processor+s.Copies()]) > 1:
 			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, and on one of its processors there is another stage", i+1, s.Replicas)
 			continue
 		case v.k%s.Copies() != 0:
-			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, which take mini-batches in turn; k is %d, it must be a multiple of them", i+1, s.Replicas, v.k)
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, which take mini-batches in turn; k is %d, it must be a multiple of them",
+				i+1, s.Replicas, v.k)
 			continue
 		case s.From < 1 || s.To > n || s.From > s.To:
 			v.broken(plan.RuleAllocation, -1, 0, "stage %d has layers %d to %d; the chain has layers 1 to %d", i+1, s.From, s.To, n)
@@ -451,10 +454,12 @@ func (v *pattern) checkSteps() bool {
 		case n < v.k && v.k == 1:
 			v.broken(plan.RuleMissing, -1, 1, "%s_%d is missing", s.op, s.layer)
 		case n < v.k:
-			v.broken(plan.RuleMissing, -1, float64(v.k-n), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n, v.k, v.k)
+			v.broken(plan.RuleMissing, -1, float64(v.k-n), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n, v.k,
+				v.k)
 		case n > v.k:
 			t := slices.MaxFunc(s.turns, func(a, b turn) int { return cmp.Compare(a.op, b.op) })
-			v.broken(plan.RuleRepeated, t.op, float64(n-v.k), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n, v.k, v.k)
+			v.broken(plan.RuleRepeated, t.op, float64(n-v.k), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n,
+				v.k, v.k)
 		default:
 			complete = v.checkShifts(s) && complete
 			continue
@@ -472,7 +477,8 @@ func (v *pattern) checkShifts(s *step) bool {
 		a, b := &s.turns[j-1], &s.turns[j]
 		if v.remainder(a.shift) == v.remainder(b.shift) {
 			x, y := &v.plan.Ops[a.op], &v.plan.Ops[b.op]
-			v.broken(plan.RuleShift, b.op, 0, "%s_%d has shifts %d and %d, which are for the same mini-batches: they are equal modulo k = %d", s.op, s.layer, x.Shift, y.Shift, v.k)
+			v.broken(plan.RuleShift, b.op, 0, "%s_%d has shifts %d and %d, which are for the same mini-batches: they are equal modulo k = %d", s.op,
+				s.layer, x.Shift, y.Shift, v.k)
 			ok = false
 		}
 	}
@@ -515,7 +521,8 @@ func (v *pattern) checkResources() {
 		}
 		// Overlaps by a rounding must not add up to time gained.
 		if over := busy.Value() - v.period; apart && over > v.eps {
-			v.broken(plan.RulePeriod, -1, over, "the operations on %s take %.10g s together, longer than the period of %.10g s", r.name, busy.Value(), v.period)
+			v.broken(plan.RulePeriod, -1, over, "the operations on %s take %.10g s together, longer than the period of %.10g s", r.name,
+				busy.Value(), v.period)
 		}
 	}
 }
@@ -541,7 +548,8 @@ func (v *pattern) checkDependencies() {
 				// would in a's.
 				later := float64((a.shift-b.shift)/v.k) * v.period
 				if early := a.end - (b.start + later); early > v.eps {
-					v.broken(plan.RuleDependency, b.op, early, "%s starts %.10g s before %s of the same mini-batch ends", v.name(b.op), early, v.name(a.op))
+					v.broken(plan.RuleDependency, b.op, early, "%s starts %.10g s before %s of the same mini-batch ends", v.name(b.op), early,
+						v.name(a.op))
 				}
 				from, to = from[1:], to[1:]
 			}

@@ -199,7 +199,8 @@ func (v *pattern) has(l, i int) bool {
 // waits reports whether the output of a step stays on its processor until the
 // next step, which is there, too.
 func (v *pattern) waits(s int) bool {
-	return s+1 < len(v.steps) && v.steps[s+1].op != plan.OpAR && v.steps[s].resource == v.steps[s+1].resource && !v.resources[v.steps[s].resource].link
+	return s+1 < len(v.steps) && v.steps[s+1].op != plan.OpAR && v.steps[s].resource == v.steps[s+1].resource &&
+		!v.resources[v.steps[s].resource].link
 }
 
 // fixed returns what processor i stores all the time: weights and buffers.

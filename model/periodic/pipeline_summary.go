@@ -71,7 +71,10 @@ func SummarizePipeline(in plan.Instance, p *plan.Plan) (*PatternSummary, error) 
 		s.MemoryModel = plan.TaskModel
 	}
 	for i := range p.Platform.Processors {
-		g := PatternGPU{Name: gpuName(i), Stages: []plan.Stage{}, StageMemory: p.Unit.Bytes(r.Pattern.StageMemory[i]), TaskMemory: p.Unit.Bytes(r.Pattern.TaskMemory[i])}
+		g := PatternGPU{
+			Name: gpuName(i), Stages: []plan.Stage{}, StageMemory: p.Unit.Bytes(r.Pattern.StageMemory[i]),
+			TaskMemory: p.Unit.Bytes(r.Pattern.TaskMemory[i]),
+		}
 		for _, x := range p.Allocation {
 			here := x.Processor <= i && i < x.Processor+x.Copies()
 			if here {
@@ -145,7 +148,8 @@ func (s *PatternSummary) String() string {
 	if s.K > 1 {
 		many = fmt.Sprintf(" (%s for %d)", platform.FormatSeconds(s.Period), s.K)
 	}
-	b.Line("period", "%s a mini-batch%s; the work shared evenly: %s", platform.FormatSeconds(s.Makespan), many, platform.FormatSeconds(s.Bound))
+	b.Line("period", "%s a mini-batch%s; the work shared evenly: %s", platform.FormatSeconds(s.Makespan), many,
+		platform.FormatSeconds(s.Bound))
 	b.Line("latency", "%s, %.1f periods", platform.FormatSeconds(s.Latency), s.Latency/s.Period)
 	kind := "contiguous"
 	if !s.Contiguous {

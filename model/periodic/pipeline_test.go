@@ -123,7 +123,12 @@ func TestPatternsByHand(t *testing.T) {
 		{"two stages", twoStages, plan.PatternReport{StageMemory: []float64{13, 16}, TaskMemory: []float64{16, 20}, NCA: []int{1, 1}}, 9, 20, 3},
 		// gpu0: 2 buffers; F_1^1: 2 and a_0 of 0; B_2^0: 2, a_0 of 0 and 1, a_1 of
 		// 0, a_1 of 1 waiting; F_2^1: 2, a_0 of both.
-		{"inside a stage", insideStage, plan.PatternReport{StageMemory: []float64{5, 3}, TaskMemory: []float64{8, 5}, NCA: []int{2, 1, 1}}, 4, 5, -1},
+		{
+			"inside a stage", insideStage,
+			plan.PatternReport{StageMemory: []float64{5, 3}, TaskMemory: []float64{8, 5}, NCA: []int{2, 1, 1}},
+			4, 5,
+			-1,
+		},
 		{
 			"theorem 16, k = 2",
 			func() (*chain.Chain, *plan.Plan) { return cancelled(2) },
@@ -191,33 +196,89 @@ func TestPatternMutations(t *testing.T) {
 		{"nothing", func(*chain.Chain, *plan.Plan) {}, nil, ""},
 		{"unknown operation", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Op = "F_all" }, []string{plan.RuleKind, plan.RuleMissing}, ""},
 		{"tensor", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Tensor = "a" }, []string{plan.RuleKind, plan.RuleMissing}, ""},
-		{"layer 0", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Layer = 0 }, []string{plan.RuleLayer, plan.RuleMissing}, "F is of layer 0; the chain has layers 1 to 2"},
-		{"communication after the loss", func(_ *chain.Chain, p *plan.Plan) { p.Ops[1].Layer = 2 }, []string{plan.RuleLayer, plan.RuleMissing}, "CF is of layer 2; there are communications after layers 1 to 1"},
+		{
+			"layer 0", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Layer = 0 },
+			[]string{plan.RuleLayer, plan.RuleMissing},
+			"F is of layer 0; the chain has layers 1 to 2",
+		},
+		{
+			"communication after the loss", func(_ *chain.Chain, p *plan.Plan) { p.Ops[1].Layer = 2 },
+			[]string{plan.RuleLayer, plan.RuleMissing},
+			"CF is of layer 2; there are communications after layers 1 to 1",
+		},
 		{"NaN", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Start = math.NaN() }, []string{plan.RuleTime, plan.RuleMissing}, ""},
 		{"infinite end", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End = math.Inf(1) }, []string{plan.RuleTime, plan.RuleMissing}, ""},
-		{"backwards in time", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End = -1 }, []string{plan.RuleMissing, plan.RuleTime}, "F_1^0 ends 1 s before it starts"},
-		{"far away", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Start, p.Ops[0].End = 1e9, 1e9+1 }, []string{plan.RuleMissing, plan.RuleTime}, ""},
+		{
+			"backwards in time", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End = -1 },
+			[]string{plan.RuleMissing, plan.RuleTime},
+			"F_1^0 ends 1 s before it starts",
+		},
+		{
+			"far away", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Start, p.Ops[0].End = 1e9, 1e9+1 },
+			[]string{plan.RuleMissing, plan.RuleTime},
+			"",
+		},
 		{"far shift", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = math.MinInt }, []string{plan.RuleMissing, plan.RuleShift}, ""},
-		{"too short", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End = 0.5 }, []string{plan.RuleDuration}, "F_1^0 takes 0.5 s; the instance says 1 s"},
-		{"communication too short", func(_ *chain.Chain, p *plan.Plan) { p.Ops[4].End = 6 }, []string{plan.RuleDuration}, "CB_1^0 takes 1 s; the instance says 2 s"},
+		{
+			"too short", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End = 0.5 },
+			[]string{plan.RuleDuration},
+			"F_1^0 takes 0.5 s; the instance says 1 s",
+		},
+		{
+			"communication too short", func(_ *chain.Chain, p *plan.Plan) { p.Ops[4].End = 6 },
+			[]string{plan.RuleDuration},
+			"CB_1^0 takes 1 s; the instance says 2 s",
+		},
 		{"a rounding", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].End += 1e-12 }, nil, ""},
 		{"missing", func(_ *chain.Chain, p *plan.Plan) { p.Ops = p.Ops[1:] }, []string{plan.RuleMissing}, "F_1 is missing"},
-		{"no communication", func(_ *chain.Chain, p *plan.Plan) { p.Ops = slices.Delete(p.Ops, 1, 2) }, []string{plan.RuleMissing}, "CF_1 is missing"},
-		{"repeated", func(_ *chain.Chain, p *plan.Plan) { p.Ops = append(p.Ops, patternOp("F", 1, "gpu0", 4, 5, 0)) }, []string{plan.RuleRepeated}, "F_1 is there 2 times; in a 1-periodic pattern it is 1 times"},
-		{"on the other GPU", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "gpu1" }, []string{plan.RuleColocation}, "F_1^0 runs on gpu1; the allocation has layer 1 on gpu0"},
+		{
+			"no communication", func(_ *chain.Chain, p *plan.Plan) { p.Ops = slices.Delete(p.Ops, 1, 2) },
+			[]string{plan.RuleMissing},
+			"CF_1 is missing",
+		},
+		{
+			"repeated", func(_ *chain.Chain, p *plan.Plan) { p.Ops = append(p.Ops, patternOp("F", 1, "gpu0", 4, 5, 0)) },
+			[]string{plan.RuleRepeated},
+			"F_1 is there 2 times; in a 1-periodic pattern it is 1 times",
+		},
+		{
+			"on the other GPU", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "gpu1" },
+			[]string{plan.RuleColocation},
+			"F_1^0 runs on gpu1; the allocation has layer 1 on gpu0",
+		},
 		{"on no GPU that there is", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "gpu2" }, []string{plan.RuleResource}, ""},
 		{"on the link", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "link0-1" }, []string{plan.RuleResource}, ""},
-		{"nowhere", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "" }, []string{plan.RuleResource}, "F_1^0 has no resource; it runs on gpu0"},
-		{"link the other way", func(_ *chain.Chain, p *plan.Plan) { p.Ops[1].Resource = "link1-0" }, []string{plan.RuleResource}, "CF_1^0 runs on link1-0; it goes over link0-1"},
+		{
+			"nowhere", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "" },
+			[]string{plan.RuleResource},
+			"F_1^0 has no resource; it runs on gpu0",
+		},
+		{
+			"link the other way", func(_ *chain.Chain, p *plan.Plan) { p.Ops[1].Resource = "link1-0" },
+			[]string{plan.RuleResource},
+			"CF_1^0 runs on link1-0; it goes over link0-1",
+		},
 		{"shift of B_1", func(_ *chain.Chain, p *plan.Plan) {
 			for k := range p.Ops {
 				p.Ops[k].Shift++
 			}
 		}, []string{plan.RuleShift}, "the first B_1 has shift 1; shifts are counted from it, so it must be 0"},
-		{"too early", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Start, p.Ops[0].End = 0.5, 1.5 }, []string{plan.RuleDependency}, "CF_1^0 starts 0.5 s before F_1^0 of the same mini-batch ends"},
-		{"early by shift", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = -1 }, []string{plan.RuleDependency}, "CF_1^0 starts 9 s before F_1^-1 of the same mini-batch ends"},
+		{
+			"too early", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Start, p.Ops[0].End = 0.5, 1.5 },
+			[]string{plan.RuleDependency},
+			"CF_1^0 starts 0.5 s before F_1^0 of the same mini-batch ends",
+		},
+		{
+			"early by shift", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = -1 },
+			[]string{plan.RuleDependency},
+			"CF_1^0 starts 9 s before F_1^-1 of the same mini-batch ends",
+		},
 		{"a mini-batch ahead", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = 1; p.Platform.Memory = 100 }, nil, ""},
-		{"a mini-batch ahead, in memory", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = 1; p.Platform.Memory = 16 }, []string{plan.RuleMemory, plan.RuleMemory}, "gpu0 needs 17 of 16 bytes while B_1^0 runs"},
+		{
+			"a mini-batch ahead, in memory", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Shift = 1; p.Platform.Memory = 16 },
+			[]string{plan.RuleMemory, plan.RuleMemory},
+			"gpu0 needs 17 of 16 bytes while B_1^0 runs",
+		},
 		{"one period on", func(_ *chain.Chain, p *plan.Plan) { p.Ops[2].Start, p.Ops[2].End, p.Ops[2].Shift = 11, 12, 1 }, nil, ""},
 		{"overlap", func(_ *chain.Chain, p *plan.Plan) {
 			*p.Period = 8
@@ -230,20 +291,51 @@ func TestPatternMutations(t *testing.T) {
 			}
 			p.Ops[0].Start, p.Ops[0].End = -3, -2
 		}, []string{plan.RuleLinkOverlap}, ""},
-		{"period too short", func(_ *chain.Chain, p *plan.Plan) { *p.Period = 2.5; p.Platform.Memory = 100 }, []string{plan.RuleComputeOverlap, plan.RuleComputeOverlap, plan.RuleLinkOverlap}, ""},
-		{"memory", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 19 }, []string{plan.RuleMemory}, "gpu1 needs 20 of 19 bytes while B_2^0 runs"},
-		{"memory of stages", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 15; p.MemoryModel = plan.StageModel }, []string{plan.RuleMemory}, "gpu1 needs 16 of 15 bytes by the stage model"},
-		{"weights", func(_ *chain.Chain, p *plan.Plan) { p.Platform.WeightCopies = 4 }, []string{plan.RuleMemory}, "gpu1 needs 24 of 20 bytes while B_2^0 runs"},
-		{"processor", func(_ *chain.Chain, p *plan.Plan) { p.Allocation[1].Processor = 2 }, []string{plan.RuleAllocation, plan.RuleAllocation}, "stage 2 is on processor 2; there are processors 0 to 1"},
-		{"no such layer", func(_ *chain.Chain, p *plan.Plan) { p.Allocation[1].To = 3 }, []string{plan.RuleAllocation, plan.RuleAllocation}, "stage 2 has layers 2 to 3; the chain has layers 1 to 2"},
+		{
+			"period too short", func(_ *chain.Chain, p *plan.Plan) { *p.Period = 2.5; p.Platform.Memory = 100 },
+			[]string{plan.RuleComputeOverlap, plan.RuleComputeOverlap, plan.RuleLinkOverlap},
+			"",
+		},
+		{
+			"memory", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 19 },
+			[]string{plan.RuleMemory},
+			"gpu1 needs 20 of 19 bytes while B_2^0 runs",
+		},
+		{
+			"memory of stages", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 15; p.MemoryModel = plan.StageModel },
+			[]string{plan.RuleMemory},
+			"gpu1 needs 16 of 15 bytes by the stage model",
+		},
+		{
+			"weights", func(_ *chain.Chain, p *plan.Plan) { p.Platform.WeightCopies = 4 },
+			[]string{plan.RuleMemory},
+			"gpu1 needs 24 of 20 bytes while B_2^0 runs",
+		},
+		{
+			"processor", func(_ *chain.Chain, p *plan.Plan) { p.Allocation[1].Processor = 2 },
+			[]string{plan.RuleAllocation, plan.RuleAllocation},
+			"stage 2 is on processor 2; there are processors 0 to 1",
+		},
+		{
+			"no such layer", func(_ *chain.Chain, p *plan.Plan) { p.Allocation[1].To = 3 },
+			[]string{plan.RuleAllocation, plan.RuleAllocation},
+			"stage 2 has layers 2 to 3; the chain has layers 1 to 2",
+		},
 		{"a layer twice", func(_ *chain.Chain, p *plan.Plan) { p.Allocation[0].To = 2 }, nil, "layer 2 is in two stages, on gpu0 and on gpu1"},
-		{"a layer nowhere", func(_ *chain.Chain, p *plan.Plan) { p.Allocation = p.Allocation[:1] }, []string{plan.RuleAllocation}, "layer 2 is in no stage"},
+		{
+			"a layer nowhere", func(_ *chain.Chain, p *plan.Plan) { p.Allocation = p.Allocation[:1] },
+			[]string{plan.RuleAllocation},
+			"layer 2 is in no stage",
+		},
 		{"on one processor", func(_ *chain.Chain, p *plan.Plan) {
 			p.Allocation[1].Processor = 0
 			p.Platform.Memory = 100
 			p.Ops[2].Resource, p.Ops[3].Resource = "gpu0", "gpu0"
 		}, []string{plan.RuleNoCut, plan.RuleNoCut}, "CF_1^0 sends from gpu0 to itself: layers 1 and 2 are both there"},
-		{"k", func(_ *chain.Chain, p *plan.Plan) { p.K = 2 }, slices.Repeat([]string{plan.RuleMissing}, 6), "B_1 is there 1 times; in a 2-periodic pattern it is 2 times"},
+		{
+			"k", func(_ *chain.Chain, p *plan.Plan) { p.K = 2 }, slices.Repeat([]string{plan.RuleMissing}, 6),
+			"B_1 is there 1 times; in a 2-periodic pattern it is 2 times",
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c, p := twoStages()
@@ -389,7 +481,10 @@ func TestPatternSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"2.6667 s a mini-batch (8 s for 3)", "latency     8 s, 1.0 periods", "gpu4 to gpu6 nothing", "4 of 7 GPUs", "by the stage model", "INVALID     breaks the rules 4 times"} {
+	for _, part := range []string{
+		"2.6667 s a mini-batch (8 s for 3)", "latency     8 s, 1.0 periods", "gpu4 to gpu6 nothing", "4 of 7 GPUs",
+		"by the stage model", "INVALID     breaks the rules 4 times",
+	} {
 		if !strings.Contains(sum.String(), part) {
 			t.Errorf("no %q in\n%s", part, sum)
 		}

@@ -115,7 +115,8 @@ func TestInstants(t *testing.T) {
 		{
 			// At time 13 come F_2, F_3, F_4 and the discards of their weights.
 			// Those of w_3 and w_4 follow F_2, which adds its activation.
-			"discards wait for their computations", plantest.Network(0, [4]float64{1, 1, 0, 0}, [4]float64{0, 1, 1, 1}, [4]float64{0, 1, 0, 1}, [4]float64{0, 1, 0, 1}),
+			"discards wait for their computations", plantest.Network(0, [4]float64{1, 1, 0, 0}, [4]float64{0, 1, 1, 1}, [4]float64{0, 1, 0, 1},
+				[4]float64{0, 1, 0, 1}),
 			[]plan.Op{
 				plantest.Op("B", 4, 0, 1), plantest.Op("O", 4, 1, 2), plantest.Op("D", 4, 2, 2), plantest.Op("P", 3, 2, 3),
 				plantest.Op("B", 3, 3, 4), plantest.Op("O", 3, 4, 5), plantest.Op("D", 3, 5, 5), plantest.Op("P", 2, 5, 6),
@@ -160,7 +161,10 @@ func TestTinyTransfers(t *testing.T) {
 	if r := mustVerify(t, c, p); !r.Valid() {
 		t.Errorf("%+v", r.Violations)
 	}
-	for k, rule := range map[int]string{1: plan.RuleHostStale, 2: plan.RulePrefetch, 3: plan.RuleAbsent, 5: plan.RulePrefetch, 6: plan.RuleAbsent} {
+	for k, rule := range map[int]string{
+		1: plan.RuleHostStale, 2: plan.RulePrefetch, 3: plan.RuleAbsent, 5: plan.RulePrefetch,
+		6: plan.RuleAbsent,
+	} {
 		q := *p
 		q.Ops = slices.Delete(slices.Clone(p.Ops), k, k+1)
 		if r := mustVerify(t, c, &q); !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == rule }) {
@@ -176,9 +180,11 @@ func TestThereAndBackInAnInstant(t *testing.T) {
 	c := plantest.Network(0, [4]float64{2, 3, 1, w})
 	for name, p := range map[string]*plan.Plan{
 		"after": plantest.Cyclic(10, 10,
-			plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3+w), plantest.Op("D", 1, 3+w, 3+w), plantest.Op("P", 1, 3+w, 3+2*w), plantest.Op("F", 1, 5, 7)),
+			plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3+w), plantest.Op("D", 1, 3+w, 3+w), plantest.Op("P", 1, 3+w, 3+2*w),
+			plantest.Op("F", 1, 5, 7)),
 		"across the end of the period": plantest.Cyclic(10, 10,
-			plantest.Op("B", 1, 7, 10), plantest.Op("F", 1, 3, 5), plantest.Op("O", 1, 0, w), plantest.Op("D", 1, w, w), plantest.Op("P", 1, w, 2*w)),
+			plantest.Op("B", 1, 7, 10), plantest.Op("F", 1, 3, 5), plantest.Op("O", 1, 0, w), plantest.Op("D", 1, w, w),
+			plantest.Op("P", 1, w, 2*w)),
 		"rounded to one time": plantest.Cyclic(10, 10,
 			plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3), plantest.Op("D", 1, 3, 3), plantest.Op("P", 1, 3, 3), plantest.Op("F", 1, 5, 7)),
 	} {
@@ -197,7 +203,8 @@ func TestThereAndBackInAnInstant(t *testing.T) {
 // Transfers of a weight without bytes mean nothing, if they take no time.
 func TestNoBytes(t *testing.T) {
 	c := plantest.Network(0, [4]float64{1, 1, 1, 0})
-	p := plantest.Cyclic(10, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2), plantest.Op("D", 1, 0.5, 0.5), plantest.Op("P", 1, 1, 1), plantest.Op("O", 1, 0.5, 0.5))
+	p := plantest.Cyclic(10, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2), plantest.Op("D", 1, 0.5, 0.5), plantest.Op("P", 1, 1, 1),
+		plantest.Op("O", 1, 0.5, 0.5))
 	if r := mustVerify(t, c, p); !r.Valid() || r.PeakMemory != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -250,7 +257,8 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]periodic.Residency{{Layer: 1, Op: p1, Start: 4, End: 10}, {Layer: 2, Op: p2, Start: 8, End: 16}}, stays); diff != "" {
+	if diff := cmp.Diff([]periodic.Residency{{Layer: 1, Op: p1, Start: 4, End: 10}, {Layer: 2, Op: p2, Start: 8, End: 16}},
+		stays); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -267,7 +267,8 @@ func (u *unrolling) checkLanes() {
 		})
 		for i := 1; i < len(runs); i++ {
 			if a, b := &runs[i-1], &runs[i]; b.Start < a.End-u.eps && b.End > a.Start+u.eps {
-				u.broken("%s: %s of mini-batch %d while %s of mini-batch %d runs", u.lanes[lane], &u.plan.Ops[b.Op], b.Minibatch, &u.plan.Ops[a.Op], a.Minibatch)
+				u.broken("%s: %s of mini-batch %d while %s of mini-batch %d runs", u.lanes[lane], &u.plan.Ops[b.Op], b.Minibatch, &u.plan.Ops[a.Op],
+					a.Minibatch)
 			}
 		}
 	}

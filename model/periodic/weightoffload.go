@@ -282,7 +282,8 @@ func (v *weightCycle) checkLink(kind, what string) {
 		}
 	}
 	v.overlaps(arcs, func(a, b arc) {
-		v.broken(plan.RuleLinkOverlap, b.op, b.start, a.end-b.start, "%s starts %.10g s before %s ends; the %s link carries one transfer at a time",
+		v.broken(plan.RuleLinkOverlap, b.op, b.start, a.end-b.start,
+			"%s starts %.10g s before %s ends; the %s link carries one transfer at a time",
 			v.name(b), a.end-b.start, v.name(a), what)
 	})
 }
@@ -396,7 +397,8 @@ func (v *weightCycle) followWeight(i int, events []coming) {
 			end := now + min(v.eps, x.length()/2)
 			fetched, gone = arc{start: end - x.length(), end: end, op: x.op}, false
 			if fetched.start < since-v.eps {
-				v.broken(plan.RulePrefetch, x.op, x.start, v.size(i), "%s starts %.10g s before the weight is discarded", v.name(x.arc), since-fetched.start)
+				v.broken(plan.RulePrefetch, x.op, x.start, v.size(i), "%s starts %.10g s before the weight is discarded", v.name(x.arc),
+					since-fetched.start)
 			}
 		case gone:
 			v.broken(plan.RuleDiscardAbsent, x.op, x.start, v.size(i), "%s discards a weight that is not on the GPU", v.name(x.arc))

@@ -290,7 +290,8 @@ func (v *weightCycle) checkMemory() {
 		if x.op >= 0 {
 			who = p.Ops[x.op].String()
 		}
-		v.broken(plan.RuleMemory, x.op, x.time, p.Unit.Bytes(x.used-limit), "memory reaches %s of %s bytes with %s", p.Size(x.used), p.Size(limit), who)
+		v.broken(plan.RuleMemory, x.op, x.time, p.Unit.Bytes(x.used-limit), "memory reaches %s of %s bytes with %s", p.Size(x.used),
+			p.Size(limit), who)
 	}
 
 	r := v.report

@@ -151,7 +151,8 @@ func TestAgainstSimulation(t *testing.T) {
 			why := simulate(c, &q)
 			r := mustVerify(t, c, &q)
 			if r.Valid() != (why == "") {
-				t.Fatalf("simulation: %q, verifier: %+v\nchain %+v\nperiod %g memory %g\n%+v", why, r.Violations, c, *q.Period, q.Platform.Memory, q.Ops)
+				t.Fatalf("simulation: %q, verifier: %+v\nchain %+v\nperiod %g memory %g\n%+v", why, r.Violations, c, *q.Period, q.Platform.Memory,
+					q.Ops)
 			}
 			if r.Valid() {
 				valid++
@@ -434,7 +435,8 @@ func TestVerifyAnything(t *testing.T) { testfile.Property(t, verifyAnything) }
 
 func verifyAnything(t *rapid.T) {
 	size := rapid.OneOf(rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 10), rapid.SampledFrom([]float64{0, 1, 1e-320, 1e300}))
-	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 1e-320}))
+	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20),
+		rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 1e-320}))
 	layers := make([][4]float64, rapid.IntRange(0, 3).Draw(t, "layers"))
 	for i := range layers {
 		layers[i] = [4]float64{size.Draw(t, "forward"), size.Draw(t, "backward"), size.Draw(t, "activation"), size.Draw(t, "weight")}
@@ -483,7 +485,8 @@ func BenchmarkVerify(b *testing.B) {
 				if j >= n {
 					kind, i, d = "F", j-n+1, 1
 				}
-				ops = append(ops, plantest.Op("P", i, now, now+1), plantest.Op(kind, i, now+1, now+1+d), plantest.Op("O", i, now+1+d, now+2+d), plantest.Op("D", i, now+2+d, now+2+d))
+				ops = append(ops, plantest.Op("P", i, now, now+1), plantest.Op(kind, i, now+1, now+1+d), plantest.Op("O", i, now+1+d, now+2+d),
+					plantest.Op("D", i, now+2+d, now+2+d))
 				now += 2 + d
 			}
 			p := plantest.Cyclic(1e9, now, ops...)

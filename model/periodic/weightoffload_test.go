@@ -215,7 +215,10 @@ func TestMutations(t *testing.T) {
 		// Nonsense.
 		{"unknown kind", set(f1, func(o *plan.Op) { o.Op = "F_all" }), []broken{{plan.RuleMissing, -1, 0, 0}, {plan.RuleKind, f1, 8, 0}}},
 		{"forward of a tensor", set(f1, func(o *plan.Op) { o.Tensor = "w" }), []broken{{plan.RuleMissing, -1, 0, 0}, {plan.RuleKind, f1, 8, 0}}},
-		{"upload of an activation", set(o1, func(o *plan.Op) { o.Tensor = "a" }), []broken{{plan.RuleKind, o1, 8, 0}, {plan.RuleHostStale, d1, 10, 2}}},
+		{
+			"upload of an activation", set(o1, func(o *plan.Op) { o.Tensor = "a" }),
+			[]broken{{plan.RuleKind, o1, 8, 0}, {plan.RuleHostStale, d1, 10, 2}},
+		},
 		{"layer 0", set(f1, func(o *plan.Op) { o.Layer = 0 }), []broken{{plan.RuleMissing, -1, 0, 0}, {plan.RuleLayer, f1, 8, 0}}},
 		{"layer 3", set(f1, func(o *plan.Op) { o.Layer = 3 }), []broken{{plan.RuleMissing, -1, 0, 0}, {plan.RuleLayer, f1, 8, 0}}},
 		{"NaN", set(f1, func(o *plan.Op) { o.Start = math.NaN() }), []broken{{plan.RuleMissing, -1, 0, 0}, {plan.RuleTime, f1, never, 0}}},

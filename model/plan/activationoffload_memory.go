@@ -88,8 +88,10 @@ func (v *offloadReplay) judgeMemory() {
 			what, blamed = "what has come of", p.op
 		}
 		q := v.plan
-		v.broken(RuleMemory, p.op, q.Unit.Bytes(total-v.limit), "memory reaches %s of %s with %s %s: %s for a, %s for ā, %s for gradients, %s of overhead",
-			q.Size(total), q.Size(v.limit), what, &q.Ops[p.op], q.Size(use.Activations), q.Size(use.Saved), q.Size(use.Gradients), q.Size(use.Overhead))
+		v.broken(RuleMemory, p.op, q.Unit.Bytes(total-v.limit),
+			"memory reaches %s of %s with %s %s: %s for a, %s for ā, %s for gradients, %s of overhead",
+			q.Size(total), q.Size(v.limit), what, &q.Ops[p.op], q.Size(use.Activations), q.Size(use.Saved), q.Size(use.Gradients),
+			q.Size(use.Overhead))
 		v.report.Violations[len(v.report.Violations)-1].Time = p.time
 	}
 }

@@ -110,7 +110,8 @@ func simulateKnowing(c *chain.Chain, p *plan.Plan, until float64, uses map[int][
 	s := &simulation{
 		c: c, p: p, activation: p.Problem == plan.ActivationOffload, willUse: uses,
 		here: map[string]bool{"a 0": true}, host: map[string]bool{}, sent: map[string]bool{},
-		sending: map[string]int{}, coming: map[string]int{}, running: map[int]bool{}, been: map[int]bool{}, later: map[int]bool{}, uses: map[int][]string{},
+		sending: map[string]int{}, coming: map[string]int{}, running: map[int]bool{}, been: map[int]bool{}, later: map[int]bool{},
+		uses:  map[int][]string{},
 		began: map[string]bool{}, done: map[string]bool{}, peak: c.Input.Activation, inPart: c.Input.Activation,
 	}
 	if s.peak > p.Platform.Memory {
@@ -487,7 +488,8 @@ func drawOffloadPlan(t *rapid.T, problem string) (*chain.Chain, *plan.Plan) {
 		if chance("offload", 2) && w.free <= now {
 			var names []string
 			for name, here := range s.here {
-				if kind, l := tensorOf(name); here && name[0] == 'a' && !s.sent[name] && s.sending[name] == 0 && (kind != plan.TensorAbar || problem == plan.RematOffload || l < n) {
+				if kind, l := tensorOf(name); here && name[0] == 'a' && !s.sent[name] && s.sending[name] == 0 &&
+					(kind != plan.TensorAbar || problem == plan.RematOffload || l < n) {
 					names = append(names, name)
 				}
 			}
@@ -767,8 +769,10 @@ func FuzzOffload(f *testing.F) { f.Fuzz(rapid.MakeFuzz(offloadAnything)) }
 func TestOffloadAnything(t *testing.T) { testfile.Property(t, offloadAnything) }
 
 func offloadAnything(t *rapid.T) {
-	size := rapid.OneOf(rapid.SampledFrom([]float64{0, 1, 1e12}), rapid.Map(rapid.Int64Range(0, 1e13), func(n int64) float64 { return float64(n) }))
-	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 1e-320}))
+	size := rapid.OneOf(rapid.SampledFrom([]float64{0, 1, 1e12}),
+		rapid.Map(rapid.Int64Range(0, 1e13), func(n int64) float64 { return float64(n) }))
+	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20),
+		rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 1e-320}))
 	c := &chain.Chain{Input: chain.Input{Activation: size.Draw(t, "a_0"), Gradient: size.Draw(t, "δ_0")}}
 	for range rapid.IntRange(0, 3).Draw(t, "layers") {
 		a := size.Draw(t, "a")
@@ -781,7 +785,8 @@ func offloadAnything(t *rapid.T) {
 		platform.Platform{Memory: time.Draw(t, "memory"), Bandwidth: time.Draw(t, "bandwidth")})
 	for range rapid.IntRange(0, 20).Draw(t, "ops") {
 		p.Ops = append(p.Ops, plan.Op{
-			Op:     rapid.SampledFrom([]string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpO, plan.OpP, plan.OpD, "", "X"}).Draw(t, "op"),
+			Op: rapid.SampledFrom([]string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpO, plan.OpP, plan.OpD, "", "X"}).Draw(t,
+				"op"),
 			Tensor: rapid.SampledFrom([]string{"", plan.TensorA, plan.TensorAbar, plan.TensorAbar, plan.TensorW}).Draw(t, "tensor"),
 			Layer:  rapid.IntRange(-1, 4).Draw(t, "layer"), Start: time.Draw(t, "start"), End: time.Draw(t, "end"),
 		})
@@ -803,7 +808,8 @@ func offloadAnything(t *rapid.T) {
 		return
 	}
 	for _, v := range slices.Concat(r.Violations, f.Violations) {
-		if v.Rule == "" || v.Detail == "" || v.Op < -1 || v.Op >= len(p.Ops) || math.IsNaN(v.Time) || math.IsInf(v.Time, 0) || math.IsNaN(v.Amount) {
+		if v.Rule == "" || v.Detail == "" || v.Op < -1 || v.Op >= len(p.Ops) || math.IsNaN(v.Time) || math.IsInf(v.Time, 0) ||
+			math.IsNaN(v.Amount) {
 			t.Fatalf("violation %+v", v)
 		}
 	}

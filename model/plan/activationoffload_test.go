@@ -93,7 +93,8 @@ func errata4() []*chain.Chain {
 
 const (
 	errata4One = "F_all_1@0 O_abar_0@0 F_all_2@1 F_all_3@1 P_abar_0@1 F_all_4@2 O_abar_3@2 F_all_5@4 B_5@4 P_abar_3@4 B_4@6 B_3@6 B_2@6 B_1@6"
-	errata4Ten = "F_all_1@0 O_abar_0@0 F_all_2@10 F_all_3@11 P_abar_0@11 F_all_4@21 O_abar_3@21 F_all_5@41 B_5@42 P_abar_3@42 B_4@62 B_3@63 B_2@64 B_1@65"
+	errata4Ten = "F_all_1@0 O_abar_0@0 F_all_2@10 F_all_3@11 P_abar_0@11 F_all_4@21 O_abar_3@21 F_all_5@41 B_5@42 P_abar_3@42 B_4@62 " +
+		"B_3@63 B_2@64 B_1@65"
 )
 
 // handmade returns a chain of three layers and a plan for each problem:
@@ -256,13 +257,28 @@ func TestOffloadMutants(t *testing.T) {
 		rule, detail  string // "": still valid
 	}{
 		{"nothing", plan.ActivationOffload, func(*chain.Chain, *plan.Plan) {}, "", ""},
-		{"less memory", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 9 }, plan.RuleMemory, "memory reaches 10 of 9 with the start of P abar_0"},
-		{"no memory for a_0", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory, p.Ops = 1, p.Ops[:0] }, "memory missing-backward missing-backward missing-backward", "2 are stored at the start"},
+		{
+			"less memory", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 9 }, plan.RuleMemory,
+			"memory reaches 10 of 9 with the start of P abar_0",
+		},
+		{
+			"no memory for a_0", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory, p.Ops = 1, p.Ops[:0] },
+			"memory missing-backward missing-backward missing-backward", "2 are stored at the start",
+		},
 		{"no prefetch", plan.ActivationOffload, drop("P_abar_0"), plan.RuleMissingInput, "B_1 needs ā_0, which is on the host only"},
-		{"prefetch too late", plan.ActivationOffload, move("P_abar_0", 9, 11), plan.RuleMissingInput, "B_1 needs ā_0, whose prefetch has not ended"},
-		{"offload before the forward ends", plan.ActivationOffload, both(drop("O_abar_0"), drop("P_abar_0"), move("O_abar_1", 1.5, 4.5)), plan.RuleNotStored, "O offloads ā_1, which is not stored"},
+		{
+			"prefetch too late", plan.ActivationOffload, move("P_abar_0", 9, 11), plan.RuleMissingInput,
+			"B_1 needs ā_0, whose prefetch has not ended",
+		},
+		{
+			"offload before the forward ends", plan.ActivationOffload, both(drop("O_abar_0"), drop("P_abar_0"), move("O_abar_1", 1.5, 4.5)),
+			plan.RuleNotStored, "O offloads ā_1, which is not stored",
+		},
 		{"offload of what is gone", plan.ActivationOffload, add("O_abar_1@12"), plan.RuleNotStored, "O offloads ā_1, which is on the host only"},
-		{"two transfers at once", plan.ActivationOffload, move("P_abar_0", 7, 9), plan.RuleLinkOverlap, "P abar_0 starts 1 s before P abar_1 ends; the link carries one transfer at a time"},
+		{
+			"two transfers at once", plan.ActivationOffload, move("P_abar_0", 7, 9), plan.RuleLinkOverlap,
+			"P abar_0 starts 1 s before P abar_1 ends; the link carries one transfer at a time",
+		},
 		{"offload too short", plan.ActivationOffload, move("O_abar_0", 0, 1.5), plan.RuleDuration, "O abar_0 takes 1.5 s; it must take 2 s"},
 		{"backward too long", plan.ActivationOffload, move("B_1", 10, 13), plan.RuleDuration, "B_1 takes 3 s; it must take 2 s"},
 		{"before time 0", plan.ActivationOffload, move("O_abar_0", -1, 1), plan.RuleTime, "O abar_0 starts 1 s before time 0"},
@@ -273,29 +289,79 @@ func TestOffloadMutants(t *testing.T) {
 		{"recomputation", plan.ActivationOffload, add("F_all_1@12"), plan.RuleTwice, "F_1 runs a second time"},
 		{"two backwards", plan.ActivationOffload, add("B_1@12"), plan.RuleTwice, "B_1 runs a second time"},
 		{"no last backward", plan.ActivationOffload, drop("B_1"), plan.RuleMissingBackward, "B_1 is missing"},
-		{"a checkpoint", plan.ActivationOffload, add("F_ck_1@12"), plan.RuleUnknownOp, "\"F_ck\" is unknown in activation-offload; there are F_all, B, O and P"},
+		{
+			"a checkpoint", plan.ActivationOffload, add("F_ck_1@12"), plan.RuleUnknownOp,
+			"\"F_ck\" is unknown in activation-offload; there are F_all, B, O and P",
+		},
 		{"a discard", plan.ActivationOffload, add("D_abar_0@12"), plan.RuleUnknownOp, "\"D\" is unknown"},
 		{"another tensor", plan.ActivationOffload, add("O_a_0@12"), plan.RuleUnknownOp, "tensor \"a\"; it has \"abar\""},
-		{"a forward with a tensor", plan.ActivationOffload, change("F_all_1", func(o *plan.Op) { o.Tensor = "a" }), "unknown-op missing-input not-stored memory prefetch-present", ""},
-		{"a branch", plan.ActivationOffload, both(add("O_abar_2@12"), change("O_abar_2", func(o *plan.Op) { o.Branch = 1 })), plan.RuleUnknownOp, "branch 1; it has none"},
-		{"a node", plan.ActivationOffload, both(add("O_abar_2@12"), change("O_abar_2", func(o *plan.Op) { o.Node = "v" })), plan.RuleUnknownOp, ""},
-		{"no bandwidth but also no transfers", plan.ActivationOffload, both(drop("O_abar_0"), drop("O_abar_1"), drop("P_abar_0"), drop("P_abar_1"), func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 0 }), "", ""},
-		{"twice as fast", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 2 }, "duration duration duration duration", ""},
+		{
+			"a forward with a tensor", plan.ActivationOffload, change("F_all_1", func(o *plan.Op) { o.Tensor = "a" }),
+			"unknown-op missing-input not-stored memory prefetch-present", "",
+		},
+		{
+			"a branch", plan.ActivationOffload, both(add("O_abar_2@12"), change("O_abar_2", func(o *plan.Op) { o.Branch = 1 })), plan.RuleUnknownOp,
+			"branch 1; it has none",
+		},
+		{
+			"a node", plan.ActivationOffload, both(add("O_abar_2@12"), change("O_abar_2", func(o *plan.Op) { o.Node = "v" })), plan.RuleUnknownOp,
+			"",
+		},
+		{
+			"no bandwidth but also no transfers", plan.ActivationOffload,
+			both(drop("O_abar_0"), drop("O_abar_1"), drop("P_abar_0"), drop("P_abar_1"),
+				func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 0 }), "", "",
+		},
+		{
+			"twice as fast", plan.ActivationOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 2 },
+			"duration duration duration duration", "",
+		},
 
 		{"nothing", plan.RematOffload, func(*chain.Chain, *plan.Plan) {}, "", ""},
-		{"less memory", plan.RematOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 7 }, plan.RuleMemory, "memory reaches 8 of 7 with the start of P a_0"},
-		{"no prefetch", plan.RematOffload, drop("P_a_1"), plan.RuleMissingInput, "B_2 needs a_1, which is on the host only, or ā_1, which is not stored"},
-		{"fetching what was never sent", plan.RematOffload, both(add("P_a_2@4"), func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory++ }), plan.RuleHostAbsent, "P fetches a_2, which the host does not hold"},
+		{
+			"less memory", plan.RematOffload, func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 7 }, plan.RuleMemory,
+			"memory reaches 8 of 7 with the start of P a_0",
+		},
+		{
+			"no prefetch", plan.RematOffload, drop("P_a_1"), plan.RuleMissingInput,
+			"B_2 needs a_1, which is on the host only, or ā_1, which is not stored",
+		},
+		{
+			"fetching what was never sent", plan.RematOffload, both(add("P_a_2@4"), func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory++ }),
+			plan.RuleHostAbsent, "P fetches a_2, which the host does not hold",
+		},
 		{"fetching what is there", plan.RematOffload, add("P_a_0@8"), plan.RulePrefetch, "P fetches a_0, which is on the device already"},
-		{"discarding what is not there", plan.RematOffload, change("D_a_2", func(o *plan.Op) { o.Layer = 3 }), plan.RuleNotStored, "D discards a_3, which is not stored"},
-		{"discarding what is being sent", plan.RematOffload, both(move("O_a_1", 4, 5), change("D_a_2", func(o *plan.Op) { o.Layer = 1 })), plan.RuleDiscardUsed, "D discards a_1, which is being offloaded"},
-		{"a discard in a forward", plan.RematOffload, both(swap("D_a_2", "F_all_3"), move("D_a_2", 4.5, 4.5)), plan.RuleOverlap, "D a_2 starts 0.5 s before F_all_3 ends"},
-		{"listed the wrong way round", plan.RematOffload, swap("F_ck_2", "F_all_2"), plan.RuleOrder, "F_ck_2 starts 1 s before F_all_2, which stands before it in the plan"},
+		{
+			"discarding what is not there", plan.RematOffload, change("D_a_2", func(o *plan.Op) { o.Layer = 3 }), plan.RuleNotStored,
+			"D discards a_3, which is not stored",
+		},
+		{
+			"discarding what is being sent", plan.RematOffload, both(move("O_a_1", 4, 5), change("D_a_2", func(o *plan.Op) { o.Layer = 1 })),
+			plan.RuleDiscardUsed, "D discards a_1, which is being offloaded",
+		},
+		{
+			"a discard in a forward", plan.RematOffload, both(swap("D_a_2", "F_all_3"), move("D_a_2", 4.5, 4.5)), plan.RuleOverlap,
+			"D a_2 starts 0.5 s before F_all_3 ends",
+		},
+		{
+			"listed the wrong way round", plan.RematOffload, swap("F_ck_2", "F_all_2"), plan.RuleOrder,
+			"F_ck_2 starts 1 s before F_all_2, which stands before it in the plan",
+		},
 		{"offload listed much later", plan.RematOffload, both(drop("O_a_1"), add("O_a_1@3")), "", ""},
-		{"gone at the instant of use", plan.RematOffload, both(move("O_a_1", 2, 3)), plan.RuleMissingInput, "F_all_2 needs a_1, which is on the host only"},
-		{"F_none of ā", plan.RematOffload, both(change("F_ck_1", func(o *plan.Op) { o.Op = plan.OpFAll }), change("F_ck_2", func(o *plan.Op) { o.Op = plan.OpFNone }), func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 99 }), "missing-input not-stored", "F_none_2 needs a_1 itself, which is not stored; it cannot consume ā_1"},
+		{
+			"gone at the instant of use", plan.RematOffload, both(move("O_a_1", 2, 3)), plan.RuleMissingInput,
+			"F_all_2 needs a_1, which is on the host only",
+		},
+		{
+			"F_none of ā", plan.RematOffload, both(change("F_ck_1", func(o *plan.Op) { o.Op = plan.OpFAll }),
+				change("F_ck_2", func(o *plan.Op) { o.Op = plan.OpFNone }), func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 99 }),
+			"missing-input not-stored", "F_none_2 needs a_1 itself, which is not stored; it cannot consume ā_1",
+		},
 		{"ā_0", plan.RematOffload, add("O_abar_0@12"), plan.RuleLayer, "ā_0 is a_0, tensor \"a\""},
-		{"weights", plan.RematOffload, both(add("O_a_2@12"), change("O_a_2", func(o *plan.Op) { o.Tensor = "w" })), plan.RuleUnknownOp, "tensor \"w\"; it has \"a\" or \"abar\""},
+		{
+			"weights", plan.RematOffload, both(add("O_a_2@12"), change("O_a_2", func(o *plan.Op) { o.Tensor = "w" })), plan.RuleUnknownOp,
+			"tensor \"w\"; it has \"a\" or \"abar\"",
+		},
 		{"sent again", plan.RematOffload, add("O_a_0@10"), "", ""},
 		{"two backwards", plan.RematOffload, add("B_1@12"), plan.RuleTwice, "each backward runs once"},
 		{"no backward", plan.RematOffload, drop("B_1"), plan.RuleMissingBackward, ""},
@@ -329,14 +395,20 @@ func TestOffloadUnreadable(t *testing.T) {
 	}{
 		{"period", func(_ *chain.Chain, p *plan.Plan) { p.Period = &period }, "plans of activation-offload do not repeat"},
 		{"memory", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = math.NaN() }, "platform.memory is NaN"},
-		{"no bandwidth", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 0 }, "platform.bandwidth is 0; it must be a positive number of bytes per second for O abar_0"},
+		{
+			"no bandwidth", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 0 },
+			"platform.bandwidth is 0; it must be a positive number of bytes per second for O abar_0",
+		},
 		{"bandwidth without end", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = math.Inf(1) }, "platform.bandwidth is +Inf"},
 		{"no layers", func(c *chain.Chain, _ *plan.Plan) { c.Layers = nil }, "the instance is not valid"},
 		{"another problem", func(_ *chain.Chain, p *plan.Plan) { p.Problem = plan.Remat }, "problem is \"remat\""},
 	} {
 		c, p := handmade(plan.ActivationOffload)
 		x.mutate(c, p)
-		for name, verify := range map[string]func(*chain.Chain, *plan.Plan) (*plan.Report, error){"whole": plan.VerifyOffload, "parts": plan.VerifyFractional} {
+		for name, verify := range map[string]func(*chain.Chain, *plan.Plan) (*plan.Report, error){
+			"whole": plan.VerifyOffload,
+			"parts": plan.VerifyFractional,
+		} {
 			r, err := verify(c, p)
 			if !errors.Is(err, plan.ErrUnreadable) || !strings.Contains(err.Error(), x.want) || r != nil {
 				t.Errorf("%s, %s: report %v, error %v", x.name, name, r, err)
@@ -385,7 +457,8 @@ func TestOffloadTolerance(t *testing.T) {
 		plan.Op{Op: plan.OpFAll, Layer: 1, Start: now, End: now + 4000},
 		plan.Op{Op: plan.OpB, Layer: 1, Start: now + 4000, End: now + 4000})
 	r = mustVerifyOn(t, c, p)
-	if rules := rulesOf(r); !slices.Equal(rules, []string{"-1 duration"}) || !strings.Contains(r.Violations[0].Detail, "the transfers take 2000 s together") {
+	if rules := rulesOf(r); !slices.Equal(rules, []string{"-1 duration"}) ||
+		!strings.Contains(r.Violations[0].Detail, "the transfers take 2000 s together") {
 		t.Errorf("%+v", r.Violations)
 	}
 }
@@ -488,7 +561,10 @@ func BenchmarkVerifyOffload(b *testing.B) {
 					plan.Op{Op: plan.OpB, Layer: l, Start: now, End: now + 1},
 				)
 			}
-			for name, verify := range map[string]func(*chain.Chain, *plan.Plan) (*plan.Report, error){"whole": plan.VerifyOffload, "parts": plan.VerifyFractional} {
+			for name, verify := range map[string]func(*chain.Chain, *plan.Plan) (*plan.Report, error){
+				"whole": plan.VerifyOffload,
+				"parts": plan.VerifyFractional,
+			} {
 				b.Run(name, func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {

@@ -30,7 +30,10 @@ func New(problem, method string, in Instance, m platform.Platform) *Plan {
 	if rules := RulesOf(problem); rules != nil && !rules.Link {
 		m.Bandwidth = 0 // nothing is transferred
 	}
-	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: in.Title(), SHA256: digest}, Platform: m, Unit: in.Scale()}
+	return &Plan{
+		Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: in.Title(), SHA256: digest}, Platform: m,
+		Unit: in.Scale(),
+	}
 }
 
 // NewGraph returns a plan without operations for the rematerialization of g.

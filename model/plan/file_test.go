@@ -79,12 +79,16 @@ func TestRoundTrip(t *testing.T) {
 			Format: plan.Format, Problem: "p" + clean(text.Draw(t, "problem")), Method: clean(text.Draw(t, "method")),
 			Instance: plan.InstanceRef{Name: clean(text.Draw(t, "name"))},
 			Platform: platform.Platform{Memory: math.Abs(number.Draw(t, "memory")), Processors: rapid.IntRange(0, 9).Draw(t, "processors")},
-			K:        rapid.IntRange(0, 3).Draw(t, "k"), MemoryModel: rapid.SampledFrom([]string{"", plan.StageModel, plan.TaskModel}).Draw(t, "model"),
+			K:        rapid.IntRange(0, 3).Draw(t, "k"), MemoryModel: rapid.SampledFrom([]string{"", plan.StageModel, plan.TaskModel}).Draw(t,
+				"model"),
 			Ops: []plan.Op{}, Claims: plan.Claims{Makespan: number.Draw(t, "makespan")},
 		}
 		p.Platform.WeightCopies = rapid.IntRange(0, 9).Draw(t, "copies")
 		for range rapid.IntRange(0, 2).Draw(t, "stages") {
-			p.Allocation = append(p.Allocation, plan.Stage{Processor: rapid.Int().Draw(t, "processor"), From: rapid.Int().Draw(t, "from"), To: rapid.Int().Draw(t, "to"), Replicas: rapid.IntRange(0, 3).Draw(t, "replicas")})
+			p.Allocation = append(p.Allocation, plan.Stage{
+				Processor: rapid.Int().Draw(t, "processor"), From: rapid.Int().Draw(t, "from"),
+				To: rapid.Int().Draw(t, "to"), Replicas: rapid.IntRange(0, 3).Draw(t, "replicas"),
+			})
 		}
 		if x := math.Abs(number.Draw(t, "period")); x > 0 {
 			p.Period = &x
@@ -169,7 +173,10 @@ func TestReadWriteOps(t *testing.T) {
 	}{
 		{`{"op":"C","node":"7","start":0,"end":1}`, "", plan.Op{Op: "C", Node: "7", End: 1}},
 		{`{"op":"D","node":"conv","start":1,"end":1}`, "", plan.Op{Op: "D", Node: "conv", Start: 1, End: 1}},
-		{`{"op":"D","layer":0,"node":"conv","start":1,"end":1}`, `{"op":"D","node":"conv","start":1,"end":1}`, plan.Op{Op: "D", Node: "conv", Start: 1, End: 1}},
+		{
+			`{"op":"D","layer":0,"node":"conv","start":1,"end":1}`, `{"op":"D","node":"conv","start":1,"end":1}`,
+			plan.Op{Op: "D", Node: "conv", Start: 1, End: 1},
+		},
 		{`{"op":"C","layer":2,"node":"conv","start":0,"end":1}`, "", plan.Op{Op: "C", Layer: 2, Node: "conv", End: 1}},
 		{`{"op":"LOSS","start":0,"end":1}`, "", plan.Op{Op: "LOSS", End: 1}},
 		{`{"op":"S","layer":0,"branch":2,"start":0,"end":0}`, "", plan.Op{Op: "S", Branch: 2}},

@@ -78,7 +78,8 @@ func TestNothingToReplay(t *testing.T) {
 		})
 	}
 	for what, err := range map[string]error{
-		"no chain": second(plan.VerifyRemat(nil, onChain)), "no graph": second(plan.VerifyGraph(nil, onGraph)), "no join": second(plan.VerifyJoin(nil, onJoin)),
+		"no chain": second(plan.VerifyRemat(nil, onChain)), "no graph": second(plan.VerifyGraph(nil, onGraph)),
+		"no join":        second(plan.VerifyJoin(nil, onJoin)),
 		"chain, no plan": second(plan.VerifyRemat(c, nil)), "graph, other problem": second(plan.VerifyGraph(g, onJoin)),
 	} {
 		if !errors.Is(err, plan.ErrUnreadable) {
@@ -235,7 +236,8 @@ func TestGarbage(t *testing.T) {
 	j, _ := twoBranches()
 	testfile.Property(t, func(t *rapid.T) {
 		layer := rapid.OneOf(rapid.IntRange(-1, 4), rapid.Int())
-		time := rapid.OneOf(rapid.Float64Range(-1, 5), rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64}))
+		time := rapid.OneOf(rapid.Float64Range(-1, 5), rapid.Float64(),
+			rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64}))
 		in := rapid.SampledFrom([]plan.Instance{c, g, j}).Draw(t, "instance")
 		p := &plan.Plan{Problem: plan.Remat, Platform: platform.Platform{Memory: rapid.Float64Range(1e-300, 30).Draw(t, "memory")}}
 		if in.Kind() == join.Kind {

@@ -73,10 +73,22 @@ func TestJoinMutations(t *testing.T) {
 	}{
 		{"as it is", func(*join.Join, *plan.Plan) {}, nil},
 		{"drop S of branch 1", drop(jS1), []broken{{plan.RuleMissingInput, jS1b - 1, 8, 1}, {plan.RuleMissingInput, jB11 - 1, 11, 1}}},
-		{"drop F_2", drop(jF12), []broken{{plan.RuleMissingInput, jLoss - 1, 3, 1}, {plan.RuleMemory, jB2 - 1, 6, 1}, {plan.RuleLeftOver, -1, end, 1}}},
+		{"drop F_2", drop(jF12), []broken{
+			{plan.RuleMissingInput, jLoss - 1, 3, 1},
+			{plan.RuleMemory, jB2 - 1, 6, 1},
+			{plan.RuleLeftOver, -1, end, 1},
+		}},
 		{"drop S of branch 2", drop(jS2), []broken{{plan.RuleMissingInput, jB2 - 1, 6, 1}}},
-		{"drop F of branch 2", drop(jF2), []broken{{plan.RuleMissingInput, jLoss - 1, 3, 1}, {plan.RuleMemory, jB2 - 1, 6, 1}, {plan.RuleLeftOver, -1, end, 1}}},
-		{"drop LOSS", drop(jLoss), []broken{{plan.RuleMissingInput, jB2 - 1, 6, 1}, {plan.RuleMissingInput, jB12 - 1, 9, 1}, {plan.RuleMissing, -1, end, 0}}},
+		{"drop F of branch 2", drop(jF2), []broken{
+			{plan.RuleMissingInput, jLoss - 1, 3, 1},
+			{plan.RuleMemory, jB2 - 1, 6, 1},
+			{plan.RuleLeftOver, -1, end, 1},
+		}},
+		{"drop LOSS", drop(jLoss), []broken{
+			{plan.RuleMissingInput, jB2 - 1, 6, 1},
+			{plan.RuleMissingInput, jB12 - 1, 9, 1},
+			{plan.RuleMissing, -1, end, 0},
+		}},
 		{"drop B of branch 2", drop(jB2), []broken{
 			{plan.RuleNotStored, jD - 1, 8, 1},
 			{plan.RuleMemory, jS1b - 1, 8, 1},
@@ -87,19 +99,28 @@ func TestJoinMutations(t *testing.T) {
 		{"drop D", drop(jD), []broken{{plan.RuleLeftOver, -1, end, 1}}},
 		{"drop second F_1", drop(jF11b), []broken{{plan.RuleMissingInput, jB12 - 1, 9, 1}, {plan.RuleLeftOver, -1, end, 1}}},
 		{"drop B_1", drop(jB11), []broken{{plan.RuleMissingBackward, -1, 11, 0}}},
-		{"keep the other", func(j *join.Join, _ *plan.Plan) { j.Keep = []bool{false, true} }, []broken{{plan.RuleLeftOver, -1, end, 1}, {plan.RuleMissingOutput, -1, end, 1}}},
+		{
+			"keep the other", func(j *join.Join, _ *plan.Plan) { j.Keep = []bool{false, true} },
+			[]broken{{plan.RuleLeftOver, -1, end, 1}, {plan.RuleMissingOutput, -1, end, 1}},
+		},
 		{"keep none", func(j *join.Join, _ *plan.Plan) { j.Keep = nil }, []broken{{plan.RuleLeftOver, -1, end, 1}}},
 		{"memory lower", func(_ *join.Join, p *plan.Plan) { p.Platform.Memory = 3 }, []broken{
 			{plan.RuleMemory, jS2, 2, 1}, {plan.RuleMemory, jF2, 2, 1}, {plan.RuleMemory, jLoss, 3, 1}, {plan.RuleMemory, jB2, 6, 1},
 		}},
 		{"loss twice", insert(jB2, plan.Op{Op: "LOSS"}), []broken{{plan.RuleDuration, jB2, 6, -3}, {plan.RuleTwice, jB2, 6, 3}}},
-		{"backward twice", insert(jD, plan.Op{Op: "B", Branch: 2, Layer: 1}), []broken{{plan.RuleDuration, jD, 8, -2}, {plan.RuleTwice, jD, 8, 2}}},
+		{
+			"backward twice", insert(jD, plan.Op{Op: "B", Branch: 2, Layer: 1}),
+			[]broken{{plan.RuleDuration, jD, 8, -2}, {plan.RuleTwice, jD, 8, 2}},
+		},
 		{"copy of nothing", insert(jB2, plan.Op{Op: "S", Branch: 1, Layer: 1}), []broken{
 			{plan.RuleMemory, jB2, 6, 1}, {plan.RuleMissingInput, jB2, 6, 1}, {plan.RuleMemory, jB2 + 1, 6, 1}, {plan.RuleLeftOver, -1, end, 1},
 		}},
 		{"discard of nothing", insert(jB2, plan.Op{Op: "D", Tensor: "a", Branch: 1, Layer: 1}), []broken{{plan.RuleNotStored, jB2, 6, 1}}},
 		{"discard of δ_2", insert(jB2, plan.Op{Op: "D", Tensor: "delta", Branch: 1, Layer: 2}), []broken{{plan.RuleLayer, jB2, 6, 0}}},
-		{"discard of ā", replace(jD, func(o *plan.Op) { o.Tensor = "abar" }), []broken{{plan.RuleUnknownOp, jD, 8, 0}, {plan.RuleLeftOver, -1, end, 1}}},
+		{
+			"discard of ā", replace(jD, func(o *plan.Op) { o.Tensor = "abar" }),
+			[]broken{{plan.RuleUnknownOp, jD, 8, 0}, {plan.RuleLeftOver, -1, end, 1}},
+		},
 		{"branch 0", replace(jD, func(o *plan.Op) { o.Branch = 0 }), []broken{{plan.RuleBranch, jD, 8, 0}, {plan.RuleLeftOver, -1, end, 1}}},
 		{"branch 3", replace(jD, func(o *plan.Op) { o.Branch = 3 }), []broken{{plan.RuleBranch, jD, 8, 0}, {plan.RuleLeftOver, -1, end, 1}}},
 		{"layer of the other branch", insert(jB2, plan.Op{Op: "F", Branch: 2, Layer: 2}), []broken{{plan.RuleLayer, jB2, 6, 0}}},
@@ -109,7 +130,10 @@ func TestJoinMutations(t *testing.T) {
 		{"layer of the loss", insert(jB2, plan.Op{Op: "LOSS", Layer: 1}), []broken{{plan.RuleUnknownOp, jB2, 6, 0}}},
 		{"of chains", insert(jB2, plan.Op{Op: "F_all", Branch: 1, Layer: 1}), []broken{{plan.RuleUnknownOp, jB2, 6, 0}}},
 		{"longer", replace(jB11, func(o *plan.Op) { o.End++ }), []broken{{plan.RuleDuration, jB11, 11, 1}}},
-		{"copy that takes time", replace(jS1, func(o *plan.Op) { o.End++ }), []broken{{plan.RuleDuration, jS1, 0, 1}, {plan.RuleOverlap, jF11, 0, 1}}},
+		{
+			"copy that takes time", replace(jS1, func(o *plan.Op) { o.End++ }),
+			[]broken{{plan.RuleDuration, jS1, 0, 1}, {plan.RuleOverlap, jF11, 0, 1}},
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			j, p := twoBranches()

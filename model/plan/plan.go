@@ -377,7 +377,10 @@ func (f *fileOp) op() (o Op, wrong string) {
 	case math.Abs(*f.Start) > mostTime || math.Abs(*f.End) > mostTime:
 		return o, fmt.Sprintf("it runs from %g to %g s: times are from %g to %g s", *f.Start, *f.End, -mostTime, mostTime)
 	}
-	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift, Stage: f.Stage, MicroBatch: f.MicroBatch}
+	o = Op{
+		Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift, Stage: f.Stage,
+		MicroBatch: f.MicroBatch,
+	}
 	if f.Layer != nil {
 		o.Layer = *f.Layer
 	}
@@ -402,7 +405,10 @@ func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
 
 // file returns o as it is written.
 func (o *Op) file() *fileOp {
-	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift, Stage: o.Stage, MicroBatch: o.MicroBatch}
+	f := &fileOp{
+		Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift,
+		Stage: o.Stage, MicroBatch: o.MicroBatch,
+	}
 	if o.Layer != 0 || o.Node == "" && o.Storage == "" && o.Function == 0 && o.Variable == "" && o.Stage == 0 && o.Op != OpLoss {
 		f.Layer = &o.Layer
 	}

@@ -23,7 +23,15 @@ func fiveNodes() (*graph.Graph, *plan.Plan) {
 			{ID: "dy", Kind: graph.Backward, Time: 3, Memory: 1},
 			{ID: "dx", Kind: graph.Backward, Time: 2, Memory: 2, Overhead: 1},
 		},
-		Edges: []graph.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 0, To: 2}, {From: 1, To: 3}, {From: 2, To: 3}, {From: 0, To: 4}, {From: 3, To: 4}},
+		Edges: []graph.Edge{
+			{From: 0, To: 1},
+			{From: 1, To: 2},
+			{From: 0, To: 2},
+			{From: 1, To: 3},
+			{From: 2, To: 3},
+			{From: 0, To: 4},
+			{From: 3, To: 4},
+		},
 	}
 	p := plan.NewGraph("by hand", g, platform.Platform{Memory: 20, Bandwidth: 1})
 	for _, o := range []string{"C x", "C y", "C z", "D y", "C y", "C dy", "D z", "D y", "C dx"} {
@@ -54,7 +62,13 @@ func TestGraphMutations(t *testing.T) {
 		want  []broken
 	}{
 		{"as it is", func(*graph.Graph, *plan.Plan) {}, nil},
-		{"drop C x", drop(0), []broken{{plan.RuleMissingInput, 0, 1, 2}, {plan.RuleMissingInput, 1, 3, 2}, {plan.RuleMissingInput, 3, 4, 2}, {plan.RuleMissingInput, 7, 9, 2}, {plan.RuleMissing, -1, end, 0}}},
+		{"drop C x", drop(0), []broken{
+			{plan.RuleMissingInput, 0, 1, 2},
+			{plan.RuleMissingInput, 1, 3, 2},
+			{plan.RuleMissingInput, 3, 4, 2},
+			{plan.RuleMissingInput, 7, 9, 2},
+			{plan.RuleMissing, -1, end, 0},
+		}},
 		{"drop C z", drop(2), []broken{{plan.RuleMissingInput, 4, 6, 3}, {plan.RuleNotStored, 5, 9, 3}, {plan.RuleMissing, -1, end, 0}}},
 		{"drop C dy", drop(5), []broken{{plan.RuleMissingInput, 7, 9, 1}, {plan.RuleMissingBackward, -1, end, 0}}},
 		{"drop D y", drop(3), []broken{{plan.RuleMemory, 3, 4, 1}}},
@@ -65,14 +79,33 @@ func TestGraphMutations(t *testing.T) {
 		}},
 		{"memory lower", func(_ *graph.Graph, p *plan.Plan) { p.Platform.Memory = 19 }, []broken{{plan.RuleMemory, 2, 3, 1}}},
 		{"larger input", func(g *graph.Graph, _ *plan.Plan) { g.Input = 11 }, []broken{{plan.RuleMemory, 2, 3, 1}}},
-		{"another edge", func(g *graph.Graph, _ *plan.Plan) { g.Edges = append(g.Edges, graph.Edge{From: 2, To: 4}) }, []broken{{plan.RuleMissingInput, 8, 9, 3}}},
-		{"unknown node", replace(0, func(o *plan.Op) { o.Node = "w" }), []broken{{plan.RuleNode, 0, 0, 0}, {plan.RuleMissingInput, 1, 1, 2}, {plan.RuleMissingInput, 2, 3, 2}, {plan.RuleMissingInput, 4, 4, 2}, {plan.RuleMissingInput, 8, 9, 2}, {plan.RuleMissing, -1, end, 0}}},
+		{
+			"another edge", func(g *graph.Graph, _ *plan.Plan) { g.Edges = append(g.Edges, graph.Edge{From: 2, To: 4}) },
+			[]broken{{plan.RuleMissingInput, 8, 9, 3}},
+		},
+		{
+			"unknown node", replace(0, func(o *plan.Op) { o.Node = "w" }),
+			[]broken{
+				{plan.RuleNode, 0, 0, 0},
+				{plan.RuleMissingInput, 1, 1, 2},
+				{plan.RuleMissingInput, 2, 3, 2},
+				{plan.RuleMissingInput, 4, 4, 2},
+				{plan.RuleMissingInput, 8, 9, 2},
+				{plan.RuleMissing, -1, end, 0},
+			},
+		},
 		{"no node", replace(6, func(o *plan.Op) { o.Node, o.Layer = "", 3 }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
 		{"layer", replace(6, func(o *plan.Op) { o.Layer = 3 }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
 		{"tensor", replace(6, func(o *plan.Op) { o.Tensor = "a" }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
 		{"branch", replace(6, func(o *plan.Op) { o.Branch = 1 }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
-		{"of chains", replace(6, func(o *plan.Op) { *o = plan.Op{Op: "F_all", Layer: 1, Start: 9, End: 9} }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
-		{"discard that takes time", replace(7, func(o *plan.Op) { o.Start -= 0.5 }), []broken{{plan.RuleDuration, 7, 8.5, 0.5}, {plan.RuleOrder, 7, 8.5, 0.5}}},
+		{
+			"of chains", replace(6, func(o *plan.Op) { *o = plan.Op{Op: "F_all", Layer: 1, Start: 9, End: 9} }),
+			[]broken{{plan.RuleUnknownOp, 6, 9, 0}},
+		},
+		{
+			"discard that takes time", replace(7, func(o *plan.Op) { o.Start -= 0.5 }),
+			[]broken{{plan.RuleDuration, 7, 8.5, 0.5}, {plan.RuleOrder, 7, 8.5, 0.5}},
+		},
 		{"shorter", replace(8, func(o *plan.Op) { o.End-- }), []broken{{plan.RuleDuration, 8, 9, -1}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

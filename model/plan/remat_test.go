@@ -269,23 +269,43 @@ func TestRematMutations(t *testing.T) {
 		{"repeat B_3", insert(tF1b, plan.Op{Op: "B", Layer: 3}), []broken{{plan.RuleDuration, 4, 5, -1}, {plan.RuleTwice, 4, 5, 1}}},
 		{"repeat F_all_3", insert(tB3, plan.Op{Op: "F_all", Layer: 3}), []broken{{plan.RuleDuration, 3, 4, -1}, {plan.RuleMemory, 3, 4, 9}}},
 		{"memory lower", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 21 }, []broken{{plan.RuleMemory, tF3, 3, 1}}},
-		{"memory lower by less than a unit", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 22 * (1 - 1e-10) }, []broken{{plan.RuleMemory, tF3, 3, 22e-10}}},
+		{
+			"memory lower by less than a unit", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 22 * (1 - 1e-10) },
+			[]broken{{plan.RuleMemory, tF3, 3, 22e-10}},
+		},
 		{"no memory for the start", func(_ *chain.Chain, p *plan.Plan) { p.Ops, p.Platform.Memory = nil, 4 }, []broken{
-			{plan.RuleMemory, -1, 0, 1}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0},
+			{plan.RuleMemory, -1, 0, 1},
+			{plan.RuleMissingBackward, -1, 0, 0},
+			{plan.RuleMissingBackward, -1, 0, 0},
+			{plan.RuleMissingBackward, -1, 0, 0},
 		}},
 		{"overhead", func(c *chain.Chain, _ *plan.Plan) { c.Layers[2].ForwardOverhead++ }, []broken{{plan.RuleMemory, tF3, 3, 1}}},
 		{"larger δ_2", func(c *chain.Chain, _ *plan.Plan) { c.Layers[1].Gradient += 2 }, []broken{{plan.RuleMemory, tB3, 4, 1}}},
 		{"F_ck instead of F_all", kind(tF3, "F_ck"), []broken{{plan.RuleMissingInput, tB3, 4, 9}}},
-		{"F_all instead of F_ck", kind(tF1, "F_all"), []broken{{plan.RuleMissingInput, tF2, 1, 2}, {plan.RuleMemory, tF3, 3, 5}, {plan.RuleMemory, tB3, 4, 4}}},
-		{"F_none instead of F_ck", kind(tF1, "F_none"), []broken{{plan.RuleMissingInput, tF1b, 5, 1}, {plan.RuleMissingInput, tF1c, 11, 1}, {plan.RuleMissingInput, tB1, 12, 1}}},
-		{"F_none instead of the last F_all", kind(tF1c, "F_none"), []broken{{plan.RuleMissingInput, tB1, 12, 5}, {plan.RuleMissingInput, tB1, 12, 1}}},
+		{"F_all instead of F_ck", kind(tF1, "F_all"), []broken{
+			{plan.RuleMissingInput, tF2, 1, 2},
+			{plan.RuleMemory, tF3, 3, 5},
+			{plan.RuleMemory, tB3, 4, 4},
+		}},
+		{"F_none instead of F_ck", kind(tF1, "F_none"), []broken{
+			{plan.RuleMissingInput, tF1b, 5, 1},
+			{plan.RuleMissingInput, tF1c, 11, 1},
+			{plan.RuleMissingInput, tB1, 12, 1},
+		}},
+		{
+			"F_none instead of the last F_all", kind(tF1c, "F_none"),
+			[]broken{{plan.RuleMissingInput, tB1, 12, 5}, {plan.RuleMissingInput, tB1, 12, 1}},
+		},
 		{"F_ck instead of F_none", kind(tF2, "F_ck"), []broken{{plan.RuleMemory, tF3, 3, 2}, {plan.RuleMemory, tB3, 4, 1}}},
 		{"longer", replace(tF2, func(o *plan.Op) { o.End += 0.5 }), []broken{{plan.RuleDuration, tF2, 1, 0.5}, {plan.RuleOverlap, tF3, 3, 0.5}}},
 		{"shorter", replace(tF2, func(o *plan.Op) { o.End -= 0.5 }), []broken{{plan.RuleDuration, tF2, 1, -0.5}}},
 		{"shorter by a rounding", replace(tF2, func(o *plan.Op) { o.End -= 1e-9 }), nil},
 		{"earlier", replace(tF3, func(o *plan.Op) { o.Start, o.End = 2.5, 3.5 }), []broken{{plan.RuleOverlap, tF3, 2.5, 0.5}}},
 		{"at the same time", replace(tF3, func(o *plan.Op) { o.Start, o.End = 1, 2 }), []broken{{plan.RuleOverlap, tF3, 1, 2}}},
-		{"much longer", replace(tF1, func(o *plan.Op) { o.End += 3 }), []broken{{plan.RuleDuration, tF1, 0, 3}, {plan.RuleOverlap, tF2, 1, 3}, {plan.RuleOverlap, tF3, 3, 1}}},
+		{
+			"much longer", replace(tF1, func(o *plan.Op) { o.End += 3 }),
+			[]broken{{plan.RuleDuration, tF1, 0, 3}, {plan.RuleOverlap, tF2, 1, 3}, {plan.RuleOverlap, tF3, 3, 1}},
+		},
 		{"two operations back in time", func(_ *chain.Chain, p *plan.Plan) {
 			p.Ops[tF1].Start, p.Ops[tF1].End = 20, 21
 			p.Ops[tF2].Start, p.Ops[tF2].End = 22, 24
@@ -303,8 +323,14 @@ func TestRematMutations(t *testing.T) {
 		{"layer -1", insert(tB3, plan.Op{Op: "D", Tensor: "a", Layer: -1}), []broken{{plan.RuleLayer, tB3, 4, 0}}},
 		{"unknown operation", insert(tB3, plan.Op{Op: "C", Layer: 1}), []broken{{plan.RuleUnknownOp, tB3, 4, 0}}},
 		{"forward of another problem", kind(tF1, "F"), []broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}}},
-		{"tensor of a forward", replace(tF1, func(o *plan.Op) { o.Tensor = "a" }), []broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}}},
-		{"branch", replace(tF1, func(o *plan.Op) { o.Branch = 1 }), []broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}}},
+		{
+			"tensor of a forward", replace(tF1, func(o *plan.Op) { o.Tensor = "a" }),
+			[]broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}},
+		},
+		{
+			"branch", replace(tF1, func(o *plan.Op) { o.Branch = 1 }),
+			[]broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}},
+		},
 		{"node", replace(tF1, func(o *plan.Op) { o.Node = "F1" }), []broken{{plan.RuleUnknownOp, tF1, 0, 0}, {plan.RuleMissingInput, tF2, 1, 2}}},
 		{"discard without tensor", insert(tB3, plan.Op{Op: "D", Layer: 1}), []broken{{plan.RuleUnknownOp, tB3, 4, 0}}},
 		{"discard of a gradient", insert(tB3, plan.Op{Op: "D", Tensor: "delta", Layer: 3}), []broken{{plan.RuleUnknownOp, tB3, 4, 0}}},
@@ -313,7 +339,10 @@ func TestRematMutations(t *testing.T) {
 		{"discard of ā instead of a", insert(tB3, plan.Op{Op: "D", Tensor: "abar", Layer: 2}), []broken{{plan.RuleNotStored, tB3, 4, 7}}},
 		{"discard of a_2", insert(tB3, plan.Op{Op: "D", Tensor: "a", Layer: 2}), []broken{{plan.RuleMissingInput, tB3 + 1, 4, 3}}},
 		{"discard of ā_3", insert(tB3, plan.Op{Op: "D", Tensor: "abar", Layer: 3}), []broken{{plan.RuleMissingInput, tB3 + 1, 4, 9}}},
-		{"discard of a_0", insert(tF1c, plan.Op{Op: "D", Tensor: "a", Layer: 0}), []broken{{plan.RuleMissingInput, tF1c + 1, 11, 1}, {plan.RuleMissingInput, tB1 + 1, 12, 1}}},
+		{
+			"discard of a_0", insert(tF1c, plan.Op{Op: "D", Tensor: "a", Layer: 0}),
+			[]broken{{plan.RuleMissingInput, tF1c + 1, 11, 1}, {plan.RuleMissingInput, tB1 + 1, 12, 1}},
+		},
 		{"discard of the result", insert(tOps-1, plan.Op{Op: "D", Tensor: "delta", Layer: 1}), []broken{{plan.RuleUnknownOp, tB1, 12, 0}}},
 		{"discard that takes time", func(_ *chain.Chain, p *plan.Plan) {
 			p.Ops = append(p.Ops[:tB1], append([]plan.Op{{Op: "D", Tensor: "a", Layer: 2, Start: 12, End: 12.5}}, p.Ops[tB1:]...)...)

@@ -180,7 +180,8 @@ func (v *trainingReplay) begins(k, x int) bool {
 		case !v.stored[s]:
 			v.broken(RuleMissingInput, k, v.graph.Unit.Bytes(v.graph.Storages[s].Bytes), "C %s needs %s, which is not stored", n.ID, id)
 		case v.changes[s] != v.seen[x][i]:
-			v.broken(RuleChanged, k, 0, "C %s reads %s, which has been changed %d times where in the order of the graph it has been %d times", n.ID, id, v.changes[s], v.seen[x][i])
+			v.broken(RuleChanged, k, 0, "C %s reads %s, which has been changed %d times where in the order of the graph it has been %d times", n.ID,
+				id, v.changes[s], v.seen[x][i])
 		}
 	}
 	if !v.run[x] {
@@ -214,13 +215,15 @@ func (v *trainingReplay) first(k, x int) {
 	}
 	for _, s := range n.Mutates {
 		if due := v.turn[s][v.changes[s]]; due != x {
-			v.broken(RuleChanged, k, 0, "C %s changes %s before node %s has, which comes before it in the graph", n.ID, v.graph.Storages[s].ID, v.graph.Nodes[due].ID)
+			v.broken(RuleChanged, k, 0, "C %s changes %s before node %s has, which comes before it in the graph", n.ID, v.graph.Storages[s].ID,
+				v.graph.Nodes[due].ID)
 		}
 		v.changes[s]++
 	}
 	if n.Random {
 		if due := v.draws[v.drawn]; due != x {
-			v.broken(RuleChanged, k, 0, "C %s draws random numbers before node %s has, which comes before it in the graph", n.ID, v.graph.Nodes[due].ID)
+			v.broken(RuleChanged, k, 0, "C %s draws random numbers before node %s has, which comes before it in the graph", n.ID,
+				v.graph.Nodes[due].ID)
 		}
 		v.drawn++
 	}

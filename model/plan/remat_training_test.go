@@ -30,7 +30,10 @@ func smallStep() (*training.Graph, *plan.Plan) {
 		},
 		Nodes: []training.Node{
 			{ID: "F1", Phase: training.Forward, Time: 1, Reads: []int{w}, Writes: []int{x2}, Random: true},
-			{ID: "F2", Phase: training.Forward, Time: 2, Reads: []int{x2, w}, Writes: []int{y, mask}, Workspace: 3, Mutates: []int{stat}, Random: true},
+			{
+				ID: "F2", Phase: training.Forward, Time: 2, Reads: []int{x2, w}, Writes: []int{y, mask}, Workspace: 3, Mutates: []int{stat},
+				Random: true,
+			},
 			{ID: "loss", Phase: training.Loss, Time: 1, Reads: []int{y}, Writes: []int{l}},
 			{ID: "B2", Phase: training.Backward, Time: 1, Reads: []int{y}, Writes: []int{g2, dw}},
 			{ID: "B1", Phase: training.Backward, Time: 1, Reads: []int{y, mask, g2}, Writes: []int{g1}, Once: true},
@@ -38,7 +41,10 @@ func smallStep() (*training.Graph, *plan.Plan) {
 		},
 	}
 	p := plan.New(plan.Remat, "by hand", g, platform.Platform{Memory: 17, Bandwidth: 1})
-	for _, o := range []string{"C F1", "C F2", "C loss", "C B2", "D y", "D g2", "C F2", "D dw", "C B2", "C B1", "D x2", "D y", "D mask", "D g2", "C step", "D dw"} {
+	for _, o := range []string{
+		"C F1", "C F2", "C loss", "C B2", "D y", "D g2", "C F2", "D dw", "C B2", "C B1", "D x2", "D y", "D mask",
+		"D g2", "C step", "D dw",
+	} {
 		if o[0] == 'C' {
 			p.Ops = append(p.Ops, plan.Op{Op: plan.OpC, Node: o[2:]})
 		} else {
@@ -93,7 +99,12 @@ func TestTrainingMutations(t *testing.T) {
 		{"drop second C F2", drop(6), []broken{
 			{plan.RuleMissingInput, 7, 7, 4}, {plan.RuleMissingInput, 8, 8, 4}, {plan.RuleNotStored, 10, 9, 4},
 		}},
-		{"drop second C B2", drop(8), []broken{{plan.RuleMissingInput, 8, 8, 2}, {plan.RuleNotStored, 12, 9, 2}, {plan.RuleMissingInput, 13, 9, 3}, {plan.RuleNotStored, 14, 10, 3}}},
+		{"drop second C B2", drop(8), []broken{
+			{plan.RuleMissingInput, 8, 8, 2},
+			{plan.RuleNotStored, 12, 9, 2},
+			{plan.RuleMissingInput, 13, 9, 3},
+			{plan.RuleNotStored, 14, 10, 3},
+		}},
 		{"loss never", drop(2), []broken{{plan.RuleMissing, -1, 10, 0}, {plan.RuleMissingOutput, -1, 10, 1}}},
 		{"result discarded", replace(15, func(o *plan.Op) { o.Storage = "g1" }), []broken{{plan.RuleMissingOutput, -1, 10, 1}}},
 		{"resident discarded", replace(15, func(o *plan.Op) { o.Storage = "w" }), []broken{{plan.RuleNotStored, 15, 10, 1000}}},
@@ -118,13 +129,22 @@ func TestTrainingMutations(t *testing.T) {
 			g.Nodes[4].Mutates, g.Nodes[5].Mutates = []int{1}, []int{1}
 			g.Nodes[4], g.Nodes[5] = g.Nodes[5], g.Nodes[4]
 		}, []broken{{plan.RuleChanged, 9, 8, 0}, {plan.RuleChanged, 14, 9, 0}}},
-		{"reads what it has changed", func(g *training.Graph, _ *plan.Plan) { g.Nodes[1].Reads = []int{2, 0, 1} }, []broken{{plan.RuleChanged, 6, 5, 0}}},
+		{
+			"reads what it has changed", func(g *training.Graph, _ *plan.Plan) { g.Nodes[1].Reads = []int{2, 0, 1} },
+			[]broken{{plan.RuleChanged, 6, 5, 0}},
+		},
 		{"another order", swap(2, 3), nil},
 		{"unknown node", replace(14, func(o *plan.Op) { o.Node = "z" }), []broken{{plan.RuleNode, 14, 9, 0}, {plan.RuleMissing, -1, 10, 0}}},
 		{"unknown storage", replace(15, func(o *plan.Op) { o.Storage = "z" }), []broken{{plan.RuleNode, 15, 10, 0}}},
 		{"node for a storage", replace(15, func(o *plan.Op) { o.Storage, o.Node = "", "F1" }), []broken{{plan.RuleUnknownOp, 15, 10, 0}}},
-		{"storage beside a node", replace(14, func(o *plan.Op) { o.Storage = "w" }), []broken{{plan.RuleUnknownOp, 14, 9, 0}, {plan.RuleMissing, -1, 10, 0}}},
-		{"of chains", replace(15, func(o *plan.Op) { *o = plan.Op{Op: "F_all", Layer: 1, Start: 10, End: 10} }), []broken{{plan.RuleUnknownOp, 15, 10, 0}}},
+		{
+			"storage beside a node", replace(14, func(o *plan.Op) { o.Storage = "w" }),
+			[]broken{{plan.RuleUnknownOp, 14, 9, 0}, {plan.RuleMissing, -1, 10, 0}},
+		},
+		{
+			"of chains", replace(15, func(o *plan.Op) { *o = plan.Op{Op: "F_all", Layer: 1, Start: 10, End: 10} }),
+			[]broken{{plan.RuleUnknownOp, 15, 10, 0}},
+		},
 		{"shorter", replace(14, func(o *plan.Op) { o.End -= 0.5 }), []broken{{plan.RuleDuration, 14, 9, -0.5}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 )
 
 // common are the fields that every operation, and every plan, has.
-var commonOp, commonPlan = []string{"Op", "Start", "End"}, []string{"Format", "Problem", "Method", "Instance", "Platform", "Period", "Ops", "Claims", "Unit"}
+var commonOp, commonPlan = []string{"Op", "Start", "End"},
+	[]string{"Format", "Problem", "Method", "Instance", "Platform", "Period", "Ops", "Claims", "Unit"}
 
 // jsonName returns the name of a field in files.
 func jsonName(f reflect.StructField) string {
@@ -64,7 +65,10 @@ func TestEveryFieldIsDeclared(t *testing.T) {
 				p := blank()
 				p.Ops = []Op{{Op: x.Op, Start: 1, End: 2}}
 				// What an operation is about must be said; another field stands beside it.
-				for name, field := range map[string]Fields{"Layer": FieldLayer, "Node": FieldNode, "Function": FieldFunction, "Variable": FieldVariable} {
+				for name, field := range map[string]Fields{
+					"Layer": FieldLayer, "Node": FieldNode, "Function": FieldFunction,
+					"Variable": FieldVariable,
+				} {
 					if x.Fields&field != 0 {
 						fill(reflect.ValueOf(&p.Ops[0]).Elem().FieldByName(name))
 					}
@@ -115,7 +119,8 @@ func survives(t *testing.T, p *Plan, field string, declared bool) {
 		switch {
 		case (err == nil) != declared:
 			t.Errorf("%s, declared %v: Read says %v", what, declared, err)
-		case err == nil && !cmp.Equal(p.Ops, q.Ops) || err == nil && !(cmp.Equal(p.Allocation, q.Allocation) && p.K == q.K && p.MemoryModel == q.MemoryModel):
+		case err == nil && !cmp.Equal(p.Ops, q.Ops) || err == nil &&
+			!(cmp.Equal(p.Allocation, q.Allocation) && p.K == q.K && p.MemoryModel == q.MemoryModel):
 			t.Errorf("%s comes back different: %s", what, cmp.Diff(p, q))
 		case err != nil && !strings.Contains(err.Error(), field):
 			t.Errorf("%s: the error does not name it: %v", what, err)

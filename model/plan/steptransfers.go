@@ -167,7 +167,8 @@ func (v *trainingReplay) starts(k int) {
 // travels reports that operation k has storage s made while it is on its way.
 func (v *trainingReplay) travels(k int, is bool, s int) {
 	if is {
-		v.broken(RuleTravels, k, v.graph.Unit.Bytes(v.graph.Storages[s].Bytes), "%s while %s travels and is made, which must not be at once", &v.plan.Ops[k], v.graph.Storages[s].ID)
+		v.broken(RuleTravels, k, v.graph.Unit.Bytes(v.graph.Storages[s].Bytes), "%s while %s travels and is made, which must not be at once",
+			&v.plan.Ops[k], v.graph.Storages[s].ID)
 	}
 }
 

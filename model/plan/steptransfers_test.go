@@ -100,7 +100,10 @@ func TestTransferMutations(t *testing.T) {
 	}{
 		{"as it is", func(*training.Graph, *plan.Plan) {}, nil},
 		{"memory lower", func(_ *training.Graph, p *plan.Plan) { p.Platform.Memory = 13 }, []broken{{plan.RuleMemory, 6, 7, 1}}},
-		{"faster link", func(_ *training.Graph, p *plan.Plan) { p.Platform.Bandwidth = 2 }, []broken{{plan.RuleDuration, 1, 2, 2}, {plan.RuleDuration, 6, 7, 2}}},
+		{
+			"faster link", func(_ *training.Graph, p *plan.Plan) { p.Platform.Bandwidth = 2 },
+			[]broken{{plan.RuleDuration, 1, 2, 2}, {plan.RuleDuration, 6, 7, 2}},
+		},
 		{"sent too early", at(1, when(1, 5)), []broken{{plan.RuleNotStored, 1, 1, 4}, {plan.RuleTravels, 1, 1, 4}}},
 		{"freed while it is sent", at(3, when(5, 5)), []broken{{plan.RuleDiscardUsed, 3, 5, 4}}},
 		{"used before it is there", at(8, when(10, 11)), []broken{{plan.RuleMissingInput, 8, 10, 4}}},
@@ -125,7 +128,10 @@ func TestTransferMutations(t *testing.T) {
 			p.Ops = append(p.Ops, plan.Op{Op: plan.OpO, Storage: "l", Start: 12, End: 13})
 		}, nil},
 		{"unknown storage", at(9, func(o *plan.Op) { o.Storage = "z" }), []broken{{plan.RuleNode, 9, 12, 0}}},
-		{"of chains", at(9, func(o *plan.Op) { *o = plan.Op{Op: plan.OpFAll, Layer: 1, Start: 12, End: 12} }), []broken{{plan.RuleUnknownOp, 9, 12, 0}}},
+		{
+			"of chains", at(9, func(o *plan.Op) { *o = plan.Op{Op: plan.OpFAll, Layer: 1, Start: 12, End: 12} }),
+			[]broken{{plan.RuleUnknownOp, 9, 12, 0}},
+		},
 		{"a result that stays away", func(_ *training.Graph, p *plan.Plan) {
 			p.Ops = append(p.Ops, plan.Op{Op: plan.OpO, Storage: "l", Start: 11, End: 12}, plan.Op{Op: plan.OpD, Storage: "l", Start: 12, End: 12})
 		}, []broken{{plan.RuleMissingOutput, -1, 12, 1}}},

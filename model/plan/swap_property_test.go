@@ -265,7 +265,8 @@ func TestSwapAgainstRules(t *testing.T) {
 		}
 		ok, peak := newSwapRules(s, p).valid()
 		if ok != report.Valid() || ok && peak != report.PeakMemory {
-			t.Fatalf("seed %d: valid %t, peak %g; the verifier finds %g, %+v\n%+v\nmemory %g\n%+v", seed, ok, peak, report.PeakMemory, report.Violations, s, p.Platform.Memory, p.Ops)
+			t.Fatalf("seed %d: valid %t, peak %g; the verifier finds %g, %+v\n%+v\nmemory %g\n%+v", seed, ok, peak, report.PeakMemory,
+				report.Violations, s, p.Platform.Memory, p.Ops)
 		}
 		if ok {
 			sound++
@@ -348,7 +349,8 @@ func TestSwapOtherUnits(t *testing.T) {
 		}
 		// Transfers first, from the last to the first, but what takes no time
 		// where it was.
-		seconds, bytes := rapid.SampledFrom([]float64{1, 0.1, 1e-6, 3}).Draw(t, "seconds"), rapid.SampledFrom([]float64{1, 1e9, 3}).Draw(t, "bytes")
+		seconds, bytes := rapid.SampledFrom([]float64{1, 0.1, 1e-6, 3}).Draw(t, "seconds"),
+			rapid.SampledFrom([]float64{1, 1e9, 3}).Draw(t, "bytes")
 		q := *p
 		q.Ops = nil
 		for _, o := range slices.Backward(p.Ops) {

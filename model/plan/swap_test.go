@@ -84,7 +84,11 @@ func readers() (reading, dying *functions.Sequence) {
 	none := []int{}
 	reading = &functions.Sequence{
 		Variables: []functions.Variable{{ID: "x", Size: 2, Initial: functions.Device}, {ID: "z", Size: 2, Initial: functions.Host}},
-		Functions: []functions.Function{{Time: 4, Uses: []int{0}, Writes: none}, {Time: 1, Uses: []int{1}, Writes: none}, {Time: 1, Uses: []int{0}, Writes: none}},
+		Functions: []functions.Function{
+			{Time: 4, Uses: []int{0}, Writes: none},
+			{Time: 1, Uses: []int{1}, Writes: none},
+			{Time: 1, Uses: []int{0}, Writes: none},
+		},
 	}
 	dying = &functions.Sequence{
 		Variables: []functions.Variable{{ID: "x", Size: 2, Initial: functions.Device}, {ID: "y", Size: 2}},
@@ -115,7 +119,11 @@ func TestSwapByHand(t *testing.T) {
 	// w is gone during f_2.
 	dropped := &functions.Sequence{
 		Variables: []functions.Variable{{ID: "w", Size: 2, Initial: functions.Host}, {ID: "y", Size: 2}},
-		Functions: []functions.Function{{Time: 1, Uses: []int{0}, Writes: none}, {Time: 1, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: none}},
+		Functions: []functions.Function{
+			{Time: 1, Uses: []int{0}, Writes: none},
+			{Time: 1, Uses: []int{1}},
+			{Time: 1, Uses: []int{0}, Writes: none},
+		},
 	}
 	reading, dying := readers()
 	for _, x := range []struct {
@@ -151,7 +159,8 @@ func TestSwapByHand(t *testing.T) {
 				t.Fatalf("violations %+v", r.Violations)
 			}
 			if r.Makespan != x.makespan || r.PeakMemory != x.peak || r.PeakOp != x.peakOp {
-				t.Errorf("makespan %g, peak %g with operation %d; want %g, %g with %d", r.Makespan, r.PeakMemory, r.PeakOp, x.makespan, x.peak, x.peakOp)
+				t.Errorf("makespan %g, peak %g with operation %d; want %g, %g with %d", r.Makespan, r.PeakMemory, r.PeakOp, x.makespan, x.peak,
+					x.peakOp)
 			}
 			// One byte less is too little.
 			p.Platform.Memory = x.peak - 1
@@ -175,35 +184,127 @@ func TestSwapMutations(t *testing.T) {
 		rules     []string // once each
 		detail    string   // of the first
 	}{
-		{"out too late", "1@0 out_x@1 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleMemory}, "memory reaches 11 of 8 with the start of run f_2"},
-		{"in too early", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@6 3@11 in_w@12 4@14", []string{plan.RuleMemory}, "with the start of in x: 7 of variables on the GPU, 4 on their way in"},
-		{"f_3 too early", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@10 in_w@12 4@14", []string{plan.RuleMissingInput}, "f_3 uses x, which is still on its way in"},
+		{
+			"out too late", "1@0 out_x@1 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleMemory},
+			"memory reaches 11 of 8 with the start of run f_2",
+		},
+		{
+			"in too early", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@6 3@11 in_w@12 4@14",
+			[]string{plan.RuleMemory},
+			"with the start of in x: 7 of variables on the GPU, 4 on their way in",
+		},
+		{
+			"f_3 too early", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@10 in_w@12 4@14",
+			[]string{plan.RuleMissingInput},
+			"f_3 uses x, which is still on its way in",
+		},
 		{"no in", "1@0 out_x@0 in_w@0 2@4 drop_w@7 3@11 in_w@12 4@14", []string{plan.RuleMissingInput}, "f_3 uses x, which is on the host only"},
-		{"f_2 too early", "1@0 out_x@0 in_w@0 2@1 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleMissingInput, plan.RuleOverlap}, "f_2 uses w, which is still on its way in"},
-		{"no drop, and in", "1@0 out_x@0 in_w@0 2@4 in_x@8 3@12 in_w@13 4@15", []string{plan.RulePrefetch}, "in w fetches a variable that is on the GPU, or on its way there"},
-		{"drop, no in", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 4@14", []string{plan.RuleMissingInput}, "f_4 uses w, which is on the host only"},
-		{"drop in use", "1@0 out_x@0 in_w@0 2@4 drop_w@6 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleDiscardUsed, plan.RulePrefetch}, "drop w discards a variable that a running function uses"},
-		{"drop on the way out", "1@0 out_x@0 drop_x@3 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleDiscardUsed}, "on its way out"},
-		{"drop of what is gone", "1@0 out_x@0 in_w@0 2@4 drop_w@7 drop_x@5 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleNotStored}, "drop x discards a variable that is not on the GPU"},
-		{"drop without a copy", "1@0 drop_x@2 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleHostStale}, "drop x discards a value of which the host holds no copy"},
-		{"drop after the last use", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 drop_x@12 in_w@12 4@14", []string{plan.RuleNotStored}, "its last use is over"},
-		{"out of what is gone", "1@0 out_x@0 in_w@0 2@4 drop_w@7 out_x@4 in_x@8 3@12 in_w@13 4@15", []string{plan.RuleNotStored}, "out x sends a variable that is not on the GPU"},
+		{
+			"f_2 too early", "1@0 out_x@0 in_w@0 2@1 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleMissingInput, plan.RuleOverlap},
+			"f_2 uses w, which is still on its way in",
+		},
+		{
+			"no drop, and in", "1@0 out_x@0 in_w@0 2@4 in_x@8 3@12 in_w@13 4@15",
+			[]string{plan.RulePrefetch},
+			"in w fetches a variable that is on the GPU, or on its way there",
+		},
+		{
+			"drop, no in", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 4@14",
+			[]string{plan.RuleMissingInput},
+			"f_4 uses w, which is on the host only",
+		},
+		{
+			"drop in use", "1@0 out_x@0 in_w@0 2@4 drop_w@6 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleDiscardUsed, plan.RulePrefetch},
+			"drop w discards a variable that a running function uses",
+		},
+		{
+			"drop on the way out", "1@0 out_x@0 drop_x@3 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleDiscardUsed},
+			"on its way out",
+		},
+		{
+			"drop of what is gone", "1@0 out_x@0 in_w@0 2@4 drop_w@7 drop_x@5 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleNotStored},
+			"drop x discards a variable that is not on the GPU",
+		},
+		{
+			"drop without a copy", "1@0 drop_x@2 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleHostStale},
+			"drop x discards a value of which the host holds no copy",
+		},
+		{
+			"drop after the last use", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 drop_x@12 in_w@12 4@14",
+			[]string{plan.RuleNotStored},
+			"its last use is over",
+		},
+		{
+			"out of what is gone", "1@0 out_x@0 in_w@0 2@4 drop_w@7 out_x@4 in_x@8 3@12 in_w@13 4@15",
+			[]string{plan.RuleNotStored},
+			"out x sends a variable that is not on the GPU",
+		},
 		{"out before it is made", "1@0 out_x@3 in_w@0 2@7 drop_w@10 out_z@0 in_x@10 3@14 in_w@15 4@17", []string{plan.RuleNotStored}, "out z"},
-		{"out while it is made", "1@0 out_x@0 in_w@0 2@4 drop_w@7 out_z@6 in_x@9 in_z@13 3@16 in_w@17 4@19", []string{plan.RuleOutWritten}, "out z starts while a function changes the variable"},
+		{
+			"out while it is made", "1@0 out_x@0 in_w@0 2@4 drop_w@7 out_z@6 in_x@9 in_z@13 3@16 in_w@17 4@19",
+			[]string{plan.RuleOutWritten},
+			"out z starts while a function changes the variable",
+		},
 		{"in of what is there", "1@0 out_x@0 in_w@0 in_w@2 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RulePrefetch}, ""},
-		{"in of what is coming", "1@0 out_x@0 in_w@0 in_w@1 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleLinkOverlap, plan.RulePrefetch}, ""},
+		{
+			"in of what is coming", "1@0 out_x@0 in_w@0 in_w@1 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleLinkOverlap, plan.RulePrefetch},
+			"",
+		},
 		{"in before the host has it", "1@0 out_x@0 in_w@0 in_x@3 2@7 drop_w@10 3@11 in_w@12 4@14", []string{plan.RulePrefetch}, ""},
-		{"in after the last use", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 in_y@15", []string{plan.RuleHostAbsent}, "its last use is over"},
-		{"in of what was never sent", "1@0 out_x@0 in_z@2 in_w@0 2@5 drop_w@8 in_x@8 3@12 in_w@13 4@15", []string{plan.RuleHostAbsent}, "in z fetches a variable of which the host holds no valid copy"},
-		{"two ins at once", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@12 in_w@10.5 4@14", []string{plan.RuleLinkOverlap}, "in w starts 0.5 s before in x ends"},
-		{"two functions at once", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@11.5", []string{plan.RuleMissingInput, plan.RuleOverlap, plan.RulePrefetch}, ""},
-		{"functions in another order", "2@4 1@0 out_x@0 in_w@0 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleOrder, plan.RuleOrder}, "f_1 (first) comes after f_2"},
-		{"a function twice", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 2@15", []string{plan.RuleRepeated}, "f_2 runs a second time"},
+		{
+			"in after the last use", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 in_y@15",
+			[]string{plan.RuleHostAbsent},
+			"its last use is over",
+		},
+		{
+			"in of what was never sent", "1@0 out_x@0 in_z@2 in_w@0 2@5 drop_w@8 in_x@8 3@12 in_w@13 4@15",
+			[]string{plan.RuleHostAbsent},
+			"in z fetches a variable of which the host holds no valid copy",
+		},
+		{
+			"two ins at once", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@12 in_w@10.5 4@14",
+			[]string{plan.RuleLinkOverlap},
+			"in w starts 0.5 s before in x ends",
+		},
+		{
+			"two functions at once", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@11.5",
+			[]string{plan.RuleMissingInput, plan.RuleOverlap, plan.RulePrefetch},
+			"",
+		},
+		{
+			"functions in another order", "2@4 1@0 out_x@0 in_w@0 drop_w@7 in_x@7 3@11 in_w@12 4@14",
+			[]string{plan.RuleOrder, plan.RuleOrder},
+			"f_1 (first) comes after f_2",
+		},
+		{
+			"a function twice", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 2@15",
+			[]string{plan.RuleRepeated},
+			"f_2 runs a second time",
+		},
 		{"a function is missing", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11", []string{plan.RuleMissing}, "f_4 is missing"},
-		{"a function that is not there", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 5@15", []string{plan.RuleFunction}, "run is of function 5; the sequence has functions 1 to 4"},
+		{
+			"a function that is not there", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 5@15",
+			[]string{plan.RuleFunction},
+			"run is of function 5; the sequence has functions 1 to 4",
+		},
 		{"function 0", "0@0 1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleFunction}, "function 0"},
-		{"a variable that is not there", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 in_q@15", []string{plan.RuleVariable}, `in is of variable "q"`},
-		{"another kind", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 P_x@15", []string{plan.RuleUnknownOp}, `operation "P" is unknown in swap`},
+		{
+			"a variable that is not there", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 in_q@15",
+			[]string{plan.RuleVariable},
+			`in is of variable "q"`,
+		},
+		{
+			"another kind", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 P_x@15",
+			[]string{plan.RuleUnknownOp},
+			`operation "P" is unknown in swap`,
+		},
 		{"before time 0", "1@-1 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleTime}, "starts 1 s before time 0"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -247,12 +348,20 @@ func TestSwapMutations(t *testing.T) {
 		{"a short function", func(p *plan.Plan) { p.Ops[0].End = 1 }, []string{plan.RuleDuration}, "run f_1 takes 1 s; it must take 2 s"},
 		{"a short transfer", func(p *plan.Plan) { p.Ops[1].End = 3 }, []string{plan.RuleDuration}, "out x takes 3 s; it must take 4 s"},
 		{"a drop that takes time", func(p *plan.Plan) { p.Ops[4].End = 8 }, []string{plan.RuleDuration}, ""},
-		{"an end before the start", func(p *plan.Plan) { p.Ops[8].Start, p.Ops[8].End = 15, 14 }, []string{plan.RuleTime}, "ends 1 s before it starts"},
+		{
+			"an end before the start", func(p *plan.Plan) { p.Ops[8].Start, p.Ops[8].End = 15, 14 },
+			[]string{plan.RuleTime},
+			"ends 1 s before it starts",
+		},
 		{"no number", func(p *plan.Plan) { p.Ops[0].Start = math.NaN() }, []string{plan.RuleTime}, ""},
 		{"a tensor", func(p *plan.Plan) { p.Ops[0].Tensor = "w" }, []string{plan.RuleMissing, plan.RuleUnknownOp}, ""},
 		{"a layer", func(p *plan.Plan) { p.Ops[4].Layer = 2 }, []string{plan.RulePrefetch, plan.RuleUnknownOp}, ""},
 		{"function and variable", func(p *plan.Plan) { p.Ops[8].Variable = "x" }, []string{plan.RuleMissing, plan.RuleUnknownOp}, ""},
-		{"variable and function", func(p *plan.Plan) { p.Ops[4].Function = 1 }, []string{plan.RulePrefetch, plan.RuleUnknownOp}, "drop w has function 1; it has a variable"},
+		{
+			"variable and function", func(p *plan.Plan) { p.Ops[4].Function = 1 },
+			[]string{plan.RulePrefetch, plan.RuleUnknownOp},
+			"drop w has function 1; it has a variable",
+		},
 		{"too little from the start", func(p *plan.Plan) { p.Platform.Memory = 3 }, nil, "4 are stored at the start; there is memory for 3"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -432,7 +541,10 @@ func TestSwapNothingToReplay(t *testing.T) {
 		{"too large", &huge, nil, "all sizes together are"},
 		{"period", s, func(p *plan.Plan) { p.Period = &period }, "plans of swap do not repeat"},
 		{"memory", s, func(p *plan.Plan) { p.Platform.Memory = math.NaN() }, "platform.memory is NaN"},
-		{"no bandwidth", s, func(p *plan.Plan) { p.Platform.Bandwidth = 0 }, "platform.bandwidth is 0; it must be a positive number of bytes per second for out x"},
+		{
+			"no bandwidth", s, func(p *plan.Plan) { p.Platform.Bandwidth = 0 },
+			"platform.bandwidth is 0; it must be a positive number of bytes per second for out x",
+		},
 		{"negative bandwidth", s, func(p *plan.Plan) { p.Platform.Bandwidth = -1 }, "platform.bandwidth is -1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

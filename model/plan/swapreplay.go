@@ -365,7 +365,8 @@ func (v *swapReplay) startIn(k, id int) {
 	case x.here || x.coming > 0:
 		v.broken(RulePrefetch, k, v.size(id), "%s fetches a variable that is on the GPU, or on its way there", &v.plan.Ops[k])
 	case !x.host:
-		v.broken(RuleHostAbsent, k, v.size(id), "%s fetches a variable of which the host holds no valid copy%s", &v.plan.Ops[k], v.unusedReason(x))
+		v.broken(RuleHostAbsent, k, v.size(id), "%s fetches a variable of which the host holds no valid copy%s", &v.plan.Ops[k],
+			v.unusedReason(x))
 	}
 	v.actions[k].runs = true
 	x.coming++
@@ -492,7 +493,8 @@ func (v *swapReplay) look(k int) {
 	}
 	if !platform.Fits(total, v.limit) {
 		p := v.plan
-		v.broken(RuleMemory, k, p.Unit.Bytes(total-v.limit), "memory reaches %s of %s with the start of %s: %s of variables on the GPU, %s on their way in",
+		v.broken(RuleMemory, k, p.Unit.Bytes(total-v.limit),
+			"memory reaches %s of %s with the start of %s: %s of variables on the GPU, %s on their way in",
 			p.Size(total), p.Size(v.limit), &p.Ops[k], p.Size(v.held[activations]), p.Size(v.held[saved]))
 	}
 }

@@ -22,7 +22,8 @@ func (r *replay) allowTransfers(computes, moves func(o *Op) bool) error {
 	r.eps = Tolerance * r.report.Makespan
 	beta := r.plan.Platform.Bandwidth
 	if !(beta >= 0) || math.IsInf(beta, 0) {
-		return fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable, beta)
+		return fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable,
+			beta)
 	}
 	for k := range r.plan.Ops {
 		if o := &r.plan.Ops[k]; beta == 0 && moves(o) {

@@ -84,7 +84,8 @@ func TestParseErrors(t *testing.T) {
 		{"seconds", platform.ParseSeconds, "-2s", "may not be negative"},
 	} {
 		_, err := x.parse(x.text)
-		if !errors.Is(err, platform.ErrQuantity) || !strings.Contains(err.Error(), x.want) || !strings.Contains(err.Error(), strconv.Quote(x.text)) {
+		if !errors.Is(err, platform.ErrQuantity) || !strings.Contains(err.Error(), x.want) ||
+			!strings.Contains(err.Error(), strconv.Quote(x.text)) {
 			t.Errorf("%s %q: error %v, want one with the text and %q", x.name, x.text, err, x.want)
 		}
 	}
@@ -129,7 +130,8 @@ func TestMemory(t *testing.T) {
 		{"1e-999999999", platform.MemorySpec{Percent: false, Value: 0}, 9, 0},
 	} {
 		got, err := platform.ParseMemory(x.text)
-		if at := got.ResolveIn(100, 300, x.unit); err != nil || got.Percent != x.want.Percent || math.Abs(got.Value-x.want.Value) > 1e-15*x.want.Value || at != x.at {
+		if at := got.ResolveIn(100, 300, x.unit); err != nil || got.Percent != x.want.Percent ||
+			math.Abs(got.Value-x.want.Value) > 1e-15*x.want.Value || at != x.at {
 			t.Errorf("%q = %+v, %v: %v; want %+v: %v", x.text, got, err, at, x.want, x.at)
 		}
 		if again, _ := platform.ParseMemory(x.text); again != got {
@@ -273,7 +275,10 @@ func TestCount(t *testing.T) {
 }
 
 func TestParsePart(t *testing.T) {
-	for text, want := range map[string]float64{"0": 0, "0.01": 0.01, "1%": 0.01, "99.5%": 0.995, "1": -1, "100%": -1, "-1%": -1, "nan": -1, "": -1, "%": -1, "1%%": -1} {
+	for text, want := range map[string]float64{
+		"0": 0, "0.01": 0.01, "1%": 0.01, "99.5%": 0.995, "1": -1, "100%": -1, "-1%": -1, "nan": -1,
+		"": -1, "%": -1, "1%%": -1,
+	} {
 		got, err := platform.ParsePart(text)
 		if err != nil {
 			got = -1

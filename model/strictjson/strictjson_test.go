@@ -62,9 +62,13 @@ func TestErrors(t *testing.T) {
 		{"comma", "{\"count\": 1,\n}", `f:2: not JSON: invalid character '}' looking for beginning of object key string (numbers are finite, names are in double quotes)`},
 		{"missing comma", "{\"parts\": [{}\n{}]}", `f:2: parts[0]: not JSON: invalid character '{' after array element (numbers are finite, names are in double quotes)`},
 		{"line feed in text", "{\"format\": \"a\nb\"}", `f:1: format: not JSON: invalid character '\n' in string literal (numbers are finite, names are in double quotes)`},
-		{"unknown", "{\"count\": 1,\n \"parts\": [{},\n  {\"nam\": \"a\"}]}", `f:3: parts[1].nam: unknown field; known are name, Size, next, more, and names of your own that begin with x-`},
+		{
+			"unknown", "{\"count\": 1,\n \"parts\": [{},\n  {\"nam\": \"a\"}]}",
+			`f:3: parts[1].nam: unknown field; known are name, Size, next, more, and names of your own that begin with x-`,
+		},
 		{"capitals", `{"Count": 1}`, `f:1: Count: the field is written count`},
-		{"unknown at the top", "\r\n{\r\n\"z\": 1}\r\n", `f:3: z: unknown field; known are ` + fields + `, and names of your own that begin with x-`},
+		{"unknown at the top", "\r\n{\r\n\"z\": 1}\r\n", `f:3: z: unknown field; known are ` + fields +
+			`, and names of your own that begin with x-`},
 		{"name of Go", `{"Untold": 1}`, `f:1: Untold: unknown field; known are ` + fields + `, and names of your own that begin with x-`},
 		{"unprintable name", `{"a\nb": 1}`, `f:1: "a\nb": unknown field; known are ` + fields + `, and names of your own that begin with x-`},
 		{"twice", "{\"count\": 1,\n\"count\": 1}", `f:2: count: the field stands twice`},
@@ -93,7 +97,10 @@ func TestErrors(t *testing.T) {
 		{"not UTF-8", "{\"format\":\n\"\xe9\"}", `f:2: the text is not UTF-8`},
 		{"UTF-16", "\xff\xfe{\x00}\x00", `f:1: the text is not UTF-8`},
 		{"deep", `{"any":` + "\n" + deep(20000), `f:2: any` + strings.Repeat("[0]", 15) + `…: lists and objects are nested more than 10000 deep`},
-		{"deep and whole", deep(20000) + strings.Repeat("]", 20000), `f:1: ` + strings.Repeat("[0]", 16) + `…: lists and objects are nested more than 10000 deep`},
+		{
+			"deep and whole", deep(20000) + strings.Repeat("]", 20000),
+			`f:1: ` + strings.Repeat("[0]", 16) + `…: lists and objects are nested more than 10000 deep`,
+		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			err := strictjson.Decode([]byte(x.data), "f", &document{})
@@ -196,7 +203,8 @@ func TestFormat(t *testing.T) {
 		{`[1]`, "", `f:1: a list where an object is needed`},
 		{``, "", `f:1: the file is empty`},
 		{`format: a/v1`, "", `f:1: not JSON: invalid character 'o' in literal false (expecting 'a') (numbers are finite, names are in double quotes)`},
-		{`{"a": ` + strings.Repeat("[", 1_000_000), "", `f:1: a` + strings.Repeat("[0]", 15) + `…: lists and objects are nested more than 10000 deep`},
+		{`{"a": ` + strings.Repeat("[", 1_000_000), "", `f:1: a` + strings.Repeat("[0]", 15) +
+			`…: lists and objects are nested more than 10000 deep`},
 	} {
 		if got := strictjson.Format([]byte(x.data)); got != x.format {
 			t.Errorf("%.60q: format %q, want %q", x.data, got, x.format)
@@ -260,7 +268,8 @@ func TestRead(t *testing.T) {
 	if err != nil || string(data) != "{}" {
 		t.Errorf("with a byte order mark: %q, %v", data, err)
 	}
-	if _, err := strictjson.Read(strings.NewReader("12345"), "f", 4); err == nil || err.Error() != "f: more than 4 bytes, which no such file needs" {
+	if _, err := strictjson.Read(strings.NewReader("12345"), "f", 4); err == nil ||
+		err.Error() != "f: more than 4 bytes, which no such file needs" {
 		t.Errorf("too long: %v", err)
 	}
 	if data, err := strictjson.Read(strings.NewReader("1234"), "f", 4); err != nil || len(data) != 4 {

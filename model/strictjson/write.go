@@ -55,7 +55,8 @@ func CheckSeconds(path string, x float64) error {
 		return err
 	}
 	if x != 0 && !(x >= platform.MinTime && x <= platform.MaxTime) {
-		return &FieldError{path, fmt.Sprintf("%v s is out of range: times are 0 or from %g to %g s; choose other units", x, platform.MinTime, platform.MaxTime)}
+		return &FieldError{path, fmt.Sprintf("%v s is out of range: times are 0 or from %g to %g s; choose other units", x, platform.MinTime,
+			platform.MaxTime)}
 	}
 	return nil
 }

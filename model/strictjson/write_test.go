@@ -106,7 +106,8 @@ func TestCheckSeconds(t *testing.T) {
 func TestCheckAmount(t *testing.T) {
 	for x, want := range map[float64]string{
 		0: "", 1.5: "", math.MaxFloat64: "", math.Copysign(0, -1): "",
-		-1e-300: "p: -1e-300 is negative", math.Inf(1): "p: +Inf is not finite", math.Inf(-1): "p: -Inf is not finite", math.NaN(): "p: NaN is not finite",
+		-1e-300: "p: -1e-300 is negative", math.Inf(1): "p: +Inf is not finite", math.Inf(-1): "p: -Inf is not finite",
+		math.NaN(): "p: NaN is not finite",
 	} {
 		got := ""
 		if err := strictjson.CheckAmount("p", x); err != nil {

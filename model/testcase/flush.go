@@ -92,7 +92,8 @@ func flushText(t *Trial, best *plan.Plan) string {
 	for i := range in.Stages {
 		s := &in.Stages[i]
 		fmt.Fprintf(&b, "stage %d: F %g, B %g, W %g s; memory %g, %g, %g, weights %g, overhead %g; sends %g in %g s\n", i+1,
-			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight, s.Overhead, s.OffloadMemory, s.OffloadTime)
+			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight, s.Overhead, s.OffloadMemory,
+			s.OffloadTime)
 	}
 	if best != nil {
 		b.WriteString("best plan:")

@@ -113,7 +113,8 @@ func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
 	c.Layers[r.IntN(layers)].BackwardTime++
 	p := platform.Platform{
 		Memory:    1 + float64(r.IntN(int(2*total)+1)),
-		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2), Model: [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)],
+		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2),
+		Model: [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)],
 	}
 	return &Trial{In: c, Platform: p, Pace: 1}, nil
 }
@@ -165,10 +166,12 @@ func smallerPattern(x *Trial) []*Trial {
 func patternText(x *Trial, _ *plan.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "processors %d of memory %g, bandwidth %g, copies of weights %d, |a_0| = %g, |δ_0| = %g\n",
-		x.Platform.Processors, x.Platform.Memory, x.Platform.Bandwidth, x.Platform.WeightCopies, x.Chain().Input.Activation, x.Chain().Input.Gradient)
+		x.Platform.Processors, x.Platform.Memory, x.Platform.Bandwidth, x.Platform.WeightCopies, x.Chain().Input.Activation,
+		x.Chain().Input.Gradient)
 	for i := range x.Chain().Layers {
 		l := &x.Chain().Layers[i]
-		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |δ| = %g, |w| = %g\n", i+1, l.ForwardTime, l.BackwardTime, l.Activation, l.Gradient, l.Weight)
+		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |δ| = %g, |w| = %g\n", i+1, l.ForwardTime, l.BackwardTime, l.Activation,
+			l.Gradient, l.Weight)
 	}
 	return b.String()
 }

@@ -14,7 +14,8 @@ import (
 // Linked are training steps with storages and a link to the host.
 func Linked() *Subject {
 	return &Subject{
-		Kind: training.Kind, Units: "forward nodes", Usual: 2, Most: 2, Draw: func(r *rand.Rand) *Trial { return drawLinked(r, 1+r.IntN(2)) }, Searched: drawn / 8,
+		Kind: training.Kind, Units: "forward nodes", Usual: 2, Most: 2, Draw: func(r *rand.Rand) *Trial { return drawLinked(r, 1+r.IntN(2)) },
+		Searched: drawn / 8,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
 			t := drawLinked(r, 1+r.IntN(units))
 			t.Platform.Bandwidth = []float64{1, 0.5, 0.25}[r.IntN(3)]

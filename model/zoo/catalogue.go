@@ -24,7 +24,16 @@ type generator struct {
 func (g *generator) label(v values, form string) string {
 	var b strings.Builder
 	b.WriteString(g.Name)
-	for _, x := range [][2]string{{"layers", "l"}, {"length", "l"}, {"hidden", "h"}, {"seq", "s"}, {"image", "i"}, {"width", "w"}, {"depth", "d"}, {"batch", "b"}} {
+	for _, x := range [][2]string{
+		{"layers", "l"},
+		{"length", "l"},
+		{"hidden", "h"},
+		{"seq", "s"},
+		{"image", "i"},
+		{"width", "w"},
+		{"depth", "d"},
+		{"batch", "b"},
+	} {
 		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] && p.appliesTo(form) }) {
 			b.WriteString("-" + x[1] + v.text(x[0]))
 		}
@@ -52,7 +61,8 @@ func costParameters() []Param {
 		choice("device", "the GPU whose rates are taken", deviceNames()...),
 		choice("dtype", "of activations and weights", "fp32", "fp16", "bf16"),
 		only(choice("checkpoint", "keep only the input of each layer; the backward recomputes the rest", "false", "true"), FormChain),
-		number("optimizer", "1", 1, 16, "bytes that live and move with a weight, in multiples of the weight itself: 1 is weights only, 3 with Adam's moments"),
+		number("optimizer", "1", 1, 16, "bytes that live and move with a weight, in multiples of the weight itself: 1 is weights only, 3 "+
+			"with Adam's moments"),
 	}
 }
 
@@ -62,7 +72,8 @@ var chains = []string{FormChain, FormGraph, FormTraining, FormFunctions}
 func generators() []generator {
 	gpt2 := func(t transformer, n *net, _ values) { t.gpt2(n) }
 	bert := func(t transformer, n *net, v values) { t.bert(n, v.words["head"]) }
-	heads := []Param{choice("head", "what the loss reads: the pooled first position, or with a masked-language head (tied to the embedding) every position", "pooler", "mlm")}
+	heads := []Param{choice("head", "what the loss reads: the pooled first position, or with a masked-language head (tied to the "+
+		"embedding) every position", "pooler", "mlm")}
 	return []generator{
 		text("gpt2", "GPT-2 (124 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "50257", "1024", "1024", nil, gpt2),
 		text("gpt2-medium", "GPT-2 medium (355 M parameters)", "24", "1024", "50257", "1024", "1024", nil, gpt2),
@@ -71,7 +82,8 @@ func generators() []generator {
 		gpt3(gpt2),
 		decoders("llama3-8b", "Llama 3 8B (8.03 G parameters)", "32", "4096", "32", "8", "14336", "128256", "8192", 1, 1),
 		decoders("llama3-70b", "Llama 3 70B (70.6 G parameters)", "80", "8192", "64", "8", "28672", "128256", "8192", 1, 1),
-		decoders("mixtral-8x7b", "Mixtral 8x7B (46.7 G parameters), two of eight experts a token, evenly loaded", "32", "4096", "32", "8", "14336", "32000", "8192", 8, 2),
+		decoders("mixtral-8x7b", "Mixtral 8x7B (46.7 G parameters), two of eight experts a token, evenly loaded", "32", "4096", "32", "8",
+			"14336", "32000", "8192", 8, 2),
 		text("bert", "BERT base (109 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "30522", "512", "512", heads, bert),
 		text("bert-large", "BERT large (335 M parameters)", "24", "1024", "30522", "512", "512", heads, bert),
 		encoderDecoder("t5", "T5 base (223 M parameters), encoder and decoder", "12", "768"),
@@ -84,7 +96,8 @@ func generators() []generator {
 		imagenet("resnet101", "ResNet-101 (44.5 M parameters)", residual{[4]int{3, 4, 23, 3}, true}.add),
 		imagenet("resnet152", "ResNet-152 (60.2 M parameters)", residual{[4]int{3, 8, 36, 3}, true}.add),
 		imagenet("resnet200", "ResNet-200 with identity mappings (64.7 M parameters)", preactivation{[]int{3, 24, 36, 3}, 64}.add),
-		vision("resnet1001", "ResNet-1001 with identity mappings: three stages of 111 blocks, the first at full resolution. Width 64 is that of [002] (164 M parameters), 16 that of He et al. (10.3 M with classes=10)", "224",
+		vision("resnet1001", "ResNet-1001 with identity mappings: three stages of 111 blocks, the first at full resolution. Width 64 is that "+
+			"of [002] (164 M parameters), 16 that of He et al. (10.3 M with classes=10)", "224",
 			[]Param{number("width", "64", 1, 1<<12, "channels of the first convolution")},
 			func(n *net, batch, image, classes int, v values) {
 				preactivation{[]int{111, 111, 111}, v.numbers["width"]}.add(n, batch, image, classes)
@@ -92,7 +105,8 @@ func generators() []generator {
 		modern(imagenet("convnext-tiny", "ConvNeXt tiny (28.6 M parameters)", convNeXt{[4]int{3, 3, 9, 3}, [4]int{96, 192, 384, 768}}.add)),
 		modern(imagenet("convnext-base", "ConvNeXt base (88.6 M parameters)", convNeXt{[4]int{3, 3, 27, 3}, [4]int{128, 256, 512, 1024}}.add)),
 		patched("vit-l16", "ViT-L/16 (304 M parameters)", "224", 24, 1024, 16, 16, patches.vit),
-		patched("dit-xl2", "DiT-XL/2 (675 M parameters), a diffusion transformer on latents of an eighth of the image", "256", 28, 1152, 16, 2, patches.dit),
+		patched("dit-xl2", "DiT-XL/2 (675 M parameters), a diffusion transformer on latents of an eighth of the image", "256", 28, 1152, 16, 2,
+			patches.dit),
 		imagenet("densenet121", "DenseNet-121 (8.0 M parameters)", densenet{[4]int{6, 12, 24, 16}, 32, 64}.add),
 		imagenet("densenet161", "DenseNet-161 (28.7 M parameters)", densenet{[4]int{6, 12, 36, 24}, 48, 96}.add),
 		imagenet("densenet169", "DenseNet-169 (14.1 M parameters)", densenet{[4]int{6, 12, 32, 32}, 32, 64}.add),
@@ -107,7 +121,8 @@ func generators() []generator {
 		deepLabs(),
 		pix2pixHDs(),
 		rnn(),
-		joined("siamese", "Siamese network of [004] 1.4: three branches of 2·length layers that share their weights, and a triplet loss", siamese),
+		joined("siamese", "Siamese network of [004] 1.4: three branches of 2·length layers that share their weights, and a triplet loss",
+			siamese),
 		joined("cross-modal", "cross-modal network of [004] 1.4: branches of length and 5·length layers", crossModal),
 		table1GPT2(),
 		table1BERT(),
@@ -155,17 +170,21 @@ func deepLabs() generator {
 
 func pix2pixHDs() generator {
 	return generator{
-		Entry: Entry{"pix2pixhd", "Pix2PixHD, global generator (182.5 M parameters) and discriminators at two scales (5.6 M)", chains, append([]Param{
-			number("batch", "1", 1, 1<<20, "images a step"),
-			number("image", "512", 1, 1<<14, "height; they are twice as wide"),
-		}, costParameters()...)},
+		Entry: Entry{
+			"pix2pixhd", "Pix2PixHD, global generator (182.5 M parameters) and discriminators at two scales (5.6 M)", chains,
+			append([]Param{
+				number("batch", "1", 1, 1<<20, "images a step"),
+				number("image", "512", 1, 1<<14, "height; they are twice as wide"),
+			}, costParameters()...),
+		},
 		build: func(n *net, v values) { pix2pixHD(n, v.numbers["batch"], v.numbers["image"]) },
 	}
 }
 
 func rnn() generator {
 	return generator{
-		Entry: Entry{"rnn", "LSTM of one layer, unrolled over a sequence of vectors that it classifies; the chain has two layers more than steps, head and loss", chains, append([]Param{
+		Entry: Entry{"rnn", "LSTM of one layer, unrolled over a sequence of vectors that it classifies; the chain has two layers more than " +
+			"steps, head and loss", chains, append([]Param{
 			number("hidden", "1024", 1, 1<<20, "width of the state"),
 			number("seq", "100", 1, 100_000, "steps"),
 			number("inputs", "1024", 1, 1<<20, "width of the vectors"),
@@ -303,11 +322,14 @@ func imagenet(name, description string, build func(n *net, batch, image, classes
 
 // granularity is the parameter of networks of blocks.
 func granularity() Param {
-	return only(choice("granularity", "what a layer of the chain is: a block, a part of one (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain)
+	return only(choice("granularity", "what a layer of the chain is: a block, a part of one (attention, MLP), or as little as can be cut",
+		"layer", "split", "op"), FormChain)
 }
 
 // text is a transformer: the defaults of its parameters, and what builds it.
-func text(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
+func text(name, description, layers, hidden, vocab, positions, seq string, extra []Param,
+	build func(t transformer, n *net, v values),
+) generator {
 	parameters := []Param{
 		number("layers", layers, 1, 100_000, "transformer blocks; the chain has two layers more, embedding and head"),
 		number("hidden", hidden, 1, 1<<20, "width"),
@@ -321,7 +343,10 @@ func text(name, description, layers, hidden, vocab, positions, seq string, extra
 	return generator{
 		Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
 		build: func(n *net, v values) {
-			t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
+			t := transformer{
+				v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"],
+				v.numbers["positions"], v.numbers["batch"],
+			}
 			switch {
 			case t.hidden%t.heads != 0:
 				n.fail("heads: %d does not divide hidden, %d", t.heads, t.hidden)

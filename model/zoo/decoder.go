@@ -87,7 +87,8 @@ func decoders(name, description string, layers, hidden, heads, keys, inner, voca
 		build: func(n *net, v values) {
 			d := decoder{
 				layers: v.numbers["layers"], hidden: v.numbers["hidden"], heads: v.numbers["heads"], keys: v.numbers["keys"], inner: v.numbers["inner"],
-				vocab: v.numbers["vocab"], seq: v.numbers["seq"], batch: v.numbers["batch"], experts: experts, top: top, eager: v.words["attention"] == "eager",
+				vocab: v.numbers["vocab"], seq: v.numbers["seq"], batch: v.numbers["batch"], experts: experts, top: top,
+				eager: v.words["attention"] == "eager",
 			}
 			switch {
 			case d.hidden%d.heads != 0:

@@ -92,7 +92,8 @@ func (n *net) functions(h how) (*functions.Sequence, error) {
 	}
 	s := &sequence{
 		Builder: functions.NewBuilder(""), n: n, h: h,
-		storage: make([]int, len(n.storages)), names: make([]string, len(n.storages)), gradients: make([]int, len(n.storages)), weights: make([]int, len(n.operations)),
+		storage: make([]int, len(n.storages)), names: make([]string, len(n.storages)), gradients: make([]int, len(n.storages)),
+		weights: make([]int, len(n.operations)),
 	}
 	for i := range n.storages {
 		s.storage[i], s.gradients[i] = absent, absent

@@ -61,7 +61,8 @@ func TestFunctions(t *testing.T) {
 		if weights != want {
 			t.Errorf("%s has %g bytes of weights, its graph %g", spec, weights, want)
 		}
-		if loss := slices.IndexFunc(s.Functions, func(f functions.Function) bool { return f.Kind == functions.Loss }); loss < 0 || s.Functions[loss].Name != "loss" {
+		if loss := slices.IndexFunc(s.Functions, func(f functions.Function) bool { return f.Kind == functions.Loss }); loss < 0 ||
+			s.Functions[loss].Name != "loss" {
 			t.Errorf("%s: function %d is the loss", spec, loss)
 		}
 	}

@@ -126,7 +126,8 @@ func (c inception) blockD(n *net, name string, x tensor) tensor {
 	p := name + "."
 	return c.join(n, name,
 		n.units(p, x, one("branch3x3_1", 192), half3x3("branch3x3_2", 320)),
-		n.units(p, x, one("branch7x7x3_1", 192), same("branch7x7x3_2", 192, 7, wide), same("branch7x7x3_3", 192, 7, high), half3x3("branch7x7x3_4", 192)),
+		n.units(p, x, one("branch7x7x3_1", 192), same("branch7x7x3_2", 192, 7, wide), same("branch7x7x3_3", 192, 7, high),
+			half3x3("branch7x7x3_4", 192)),
 		n.maxPool(p+"pool", x, 3, 2, 0))
 }
 

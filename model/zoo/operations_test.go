@@ -230,7 +230,8 @@ func TestOperations(t *testing.T) {
 					got.kept += is
 				}
 			}
-			if !slices.Equal(got.shape, x.want.shape) || got.parameters != x.want.parameters || got.flops != x.want.flops || got.saved != x.want.saved || got.kept != x.want.kept {
+			if !slices.Equal(got.shape, x.want.shape) || got.parameters != x.want.parameters || got.flops != x.want.flops ||
+				got.saved != x.want.saved || got.kept != x.want.kept {
 				t.Errorf("got %+v, want %+v", got, x.want)
 			}
 			if op.forward.bytes <= 0 || op.forward.kernels <= 0 {

@@ -83,7 +83,12 @@ func TestGraphs(t *testing.T) {
 		c := load(t, spec)
 		totals := c.Totals()
 		resident, _ := c.Source["resident"].(float64)
-		for _, x := range [][2]float64{{forward, totals.ForwardTime}, {backward, totals.BackwardTime}, {weight, totals.Weight}, {g.Input, c.Input.Activation + resident}} {
+		for _, x := range [][2]float64{
+			{forward, totals.ForwardTime},
+			{backward, totals.BackwardTime},
+			{weight, totals.Weight},
+			{g.Input, c.Input.Activation + resident},
+		} {
 			if math.Abs(x[0]-x[1]) > 1e-9*x[1] {
 				t.Errorf("%s: graph %v, chain %v", spec, x[0], x[1])
 			}
@@ -278,7 +283,8 @@ func TestOverwritten(t *testing.T) {
 	x = n.conv("first", x, convolution{out: 3, kernel: 1, stride: 1})
 	y := n.relu("relu", x)
 	n.sum("add", y, n.conv("late", x, convolution{out: 3, kernel: 1, stride: 1}))
-	if _, err := n.step(how{device: Devices()[0], optimizer: 1}); err == nil || !strings.Contains(err.Error(), "late reads first, which add overwrites") {
+	if _, err := n.step(how{device: Devices()[0], optimizer: 1}); err == nil ||
+		!strings.Contains(err.Error(), "late reads first, which add overwrites") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -84,7 +84,8 @@ func (t t5) widen(n *net, name string, x tensor) tensor {
 // encoderDecoder is an entry of T5.
 func encoderDecoder(name, description, layers, hidden string) generator {
 	parameters := []Param{
-		number("layers", layers, 1, 100_000, "blocks of the encoder, and as many of the decoder; the chain has three layers more, both embeddings and the head"),
+		number("layers", layers, 1, 100_000, "blocks of the encoder, and as many of the decoder; the chain has three layers more, both "+
+			"embeddings and the head"),
 		number("hidden", hidden, 1, 1<<20, "width"),
 		number("heads", "hidden/64", 1, 1<<20, "attention heads, a divisor of hidden"),
 		number("seq", "512", 1, 1<<24, "tokens a sequence that the encoder reads"),
@@ -96,7 +97,10 @@ func encoderDecoder(name, description, layers, hidden string) generator {
 	return generator{
 		Entry: Entry{name, description, chains, append(parameters, costParameters()...)},
 		build: func(n *net, v values) {
-			t := t5{transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], 0, v.numbers["batch"]}, v.numbers["target"]}
+			t := t5{transformer{
+				v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], 0,
+				v.numbers["batch"],
+			}, v.numbers["target"]}
 			if t.hidden%t.heads != 0 {
 				n.fail("heads: %d does not divide hidden, %d", t.heads, t.hidden)
 				return

@@ -80,7 +80,8 @@ func (t table1) chain(name string, v values) (*chain.Chain, error) {
 		"kind": "reconstructed", "from": "[001] Table 1", "model": name, "device": "V100-16GB",
 		"depth": float64(depth), "batch": float64(batch), "bandwidth": float64(table1Bandwidth),
 		"how": "weights from the column L2L = Σu + (2L−1)·t_w, times from the column Σu (by regression over the rows of a batch size), " +
-			"activations of 20 MB a layer at batch 16 from the text; assumed are backward = 3 · forward (it recomputes the forward) and equal layers" + t.endsNote(),
+			"activations of 20 MB a layer at batch 16 from the text; assumed are backward = 3 · forward (it recomputes the forward) and equal " +
+			"layers" + t.endsNote(),
 	}
 	return c, nil
 }

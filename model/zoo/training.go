@@ -161,7 +161,10 @@ func (s *stepper) reads(v *training.Node, k, storage int) {
 // the weights. Inside a group gradients share one storage.
 func (s *stepper) backwardNode(k int) {
 	n, g := s.n, &s.groups[k]
-	v := training.Node{ID: s.name(k) + "/grad", Operation: s.kind(k), Phase: training.Backward, Layer: s.layer(k), Reads: slices.Clone(s.gradients[k])}
+	v := training.Node{
+		ID: s.name(k) + "/grad", Operation: s.kind(k), Phase: training.Backward, Layer: s.layer(k),
+		Reads: slices.Clone(s.gradients[k]),
+	}
 	var wanted []tensor
 	trained := 0.0
 	for _, i := range g.operations {

@@ -31,7 +31,8 @@ func (p patches) mlp(n *net, name string, x tensor) tensor {
 
 // vit has learned positions of the 224-pixel grid, interpolated for other images, and a class token.
 func (p patches) vit(n *net, classes int) {
-	x := n.conv("patch", n.input(int(n.precision), p.batch, 3, p.image, p.image), convolution{out: p.hidden, kernel: p.patch, stride: p.patch, bias: true})
+	x := n.conv("patch", n.input(int(n.precision), p.batch, 3, p.image, p.image),
+		convolution{out: p.hidden, kernel: p.patch, stride: p.patch, bias: true})
 	if n.err != nil {
 		return
 	}
@@ -54,7 +55,8 @@ func (p patches) vit(n *net, classes int) {
 // Their embedding goes to every block, which makes scales, shifts and gates of it.
 func (p patches) dit(n *net, classes int) {
 	latent := p.image / 8
-	x := n.conv("x_embedder", n.input(int(n.precision), p.batch, 4, latent, latent), convolution{out: p.hidden, kernel: p.patch, stride: p.patch, bias: true})
+	x := n.conv("x_embedder", n.input(int(n.precision), p.batch, 4, latent, latent),
+		convolution{out: p.hidden, kernel: p.patch, stride: p.patch, bias: true})
 	if n.err != nil {
 		return
 	}
@@ -95,7 +97,8 @@ func (n *net) plainNorm(name string, x tensor) tensor {
 type convNeXt struct{ blocks, channels [4]int }
 
 func (c convNeXt) add(n *net, batch, image, classes int) {
-	x := n.conv("stem.conv", n.input(int(n.precision), batch, 3, image, image), convolution{out: c.channels[0], kernel: 4, stride: 4, bias: true})
+	x := n.conv("stem.conv", n.input(int(n.precision), batch, 3, image, image),
+		convolution{out: c.channels[0], kernel: 4, stride: 4, bias: true})
 	x = n.channelNorm("stem.norm", x)
 	for stage, blocks := range c.blocks {
 		if stage > 0 {
@@ -137,7 +140,10 @@ func (n *net) channelNorm(name string, x tensor) tensor {
 // patched is the generator of a network of patches.
 func patched(name, description, image string, layers, hidden, heads, patch int, build func(p patches, n *net, classes int)) generator {
 	g := vision(name, description, image, []Param{granularity(), attentionKind()}, func(n *net, batch, image, classes int, v values) {
-		build(patches{layers: layers, hidden: hidden, heads: heads, patch: patch, batch: batch, image: image, eager: v.words["attention"] == "eager"}, n, classes)
+		build(patches{
+			layers: layers, hidden: hidden, heads: heads, patch: patch, batch: batch, image: image,
+			eager: v.words["attention"] == "eager",
+		}, n, classes)
 	})
 	return modern(g)
 }

@@ -172,7 +172,10 @@ func Join(name string, p Params) (*join.Join, error) {
 		return nil, err
 	}
 	j := g.join(v)
-	j.Name, j.Source = g.label(v, FormJoin), map[string]any{"kind": "abstract", "from": "[004] 1.4", "model": name, "length": float64(v.numbers["length"])}
+	j.Name, j.Source = g.label(v, FormJoin), map[string]any{
+		"kind": "abstract", "from": "[004] 1.4", "model": name,
+		"length": float64(v.numbers["length"]),
+	}
 	return j, nil
 }
 

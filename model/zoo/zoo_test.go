@@ -129,7 +129,8 @@ func TestChainLengths(t *testing.T) {
 		"rnn":       102, "rnn?seq=7": 9,
 		"gpt2": 14, "gpt2-medium": 26, "gpt2-large": 38, "gpt2-xl": 50, "bert": 14, "bert-large": 26, "t5": 27, "t5-large": 51,
 		"llama3-8b": 34, "llama3-8b?granularity=split": 66, "llama3-70b": 82, "mixtral-8x7b": 34, "gpt3-13b": 42, "vit-l16": 26, "dit-xl2": 30,
-		"convnext-tiny": 2 + 18 + 6 + 4, "convnext-base": 2 + 36 + 6 + 4, // stem, blocks, three times norm and convolution, pool, norm, head, loss
+		// stem, blocks, three times norm and convolution, pool, norm, head, loss
+		"convnext-tiny": 2 + 18 + 6 + 4, "convnext-base": 2 + 36 + 6 + 4,
 		"table1-gpt2": 38, "table1-bert": 96,
 	} {
 		if got := load(t, Scheme+spec).Len(); got != want {
@@ -156,7 +157,8 @@ func TestImageSizes(t *testing.T) {
 				t.Errorf("%s: %v", spec, err)
 			}
 			now := c.Totals()
-			if now.ForwardTime <= before.ForwardTime || now.BackwardTime <= before.BackwardTime || now.Saved <= before.Saved || before.Weight > 0 && now.Weight != before.Weight {
+			if now.ForwardTime <= before.ForwardTime || now.BackwardTime <= before.BackwardTime || now.Saved <= before.Saved || before.Weight > 0 &&
+				now.Weight != before.Weight {
 				t.Errorf("%s: %+v after %+v", spec, now, before)
 			}
 			before = now
@@ -199,7 +201,8 @@ func TestEntries(t *testing.T) {
 		}
 		specs := []string{Scheme + e.Name}
 		if !strings.HasPrefix(e.Name, "table1") {
-			specs = append(specs, Scheme+e.Name+"?dtype=fp16&checkpoint=true&batch=3&device=A100-80GB", Scheme+e.Name+"?batch=1&optimizer=3&device=T4")
+			specs = append(specs, Scheme+e.Name+"?dtype=fp16&checkpoint=true&batch=3&device=A100-80GB",
+				Scheme+e.Name+"?batch=1&optimizer=3&device=T4")
 		}
 		for _, spec := range specs {
 			c := load(t, spec)
@@ -387,7 +390,8 @@ func TestScaling(t *testing.T) {
 			before = now
 		}
 	}
-	if a, b := load(t, "zoo:gpt2?dtype=fp16"), load(t, "zoo:gpt2"); a.TotalTime() >= b.TotalTime() || 2*a.Totals().Weight != b.Totals().Weight {
+	if a, b := load(t, "zoo:gpt2?dtype=fp16"), load(t, "zoo:gpt2"); a.TotalTime() >= b.TotalTime() ||
+		2*a.Totals().Weight != b.Totals().Weight {
 		t.Error("half precision gains nothing")
 	}
 	if a, b := load(t, "zoo:gpt2?optimizer=3"), load(t, "zoo:gpt2"); a.Totals().Weight != 3*b.Totals().Weight {
@@ -460,7 +464,11 @@ func FuzzLoad(f *testing.F) {
 	for _, e := range List() {
 		f.Add(Scheme + e.Name)
 	}
-	for _, s := range []string{Default, "zoo:gpt2?batch=0", "zoo:?", "zoo:vgg16?image=31", "zoo:resnet18?image=1&classes=1", "zoo:bert?layers=1&hidden=1&heads=1&seq=1&vocab=1&granularity=op", "zoo:gpt2?layers=100000000", "zoo:x?&=&", "zoo:siamese?as=join&length=2", "zoo:rnn?as=graph&as=chain&seq=3"} {
+	for _, s := range []string{
+		Default, "zoo:gpt2?batch=0", "zoo:?", "zoo:vgg16?image=31", "zoo:resnet18?image=1&classes=1",
+		"zoo:bert?layers=1&hidden=1&heads=1&seq=1&vocab=1&granularity=op", "zoo:gpt2?layers=100000000", "zoo:x?&=&",
+		"zoo:siamese?as=join&length=2", "zoo:rnn?as=graph&as=chain&seq=3",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {
@@ -562,8 +570,14 @@ func TestForms(t *testing.T) {
 // The joins of [004] 1.4 for L: 2L, 2L, 2L and L, 5L with unit costs.
 func TestJoins(t *testing.T) {
 	for spec, want := range map[string]join.Join{
-		"zoo:siamese?length=4&keep=all&slots=9": {Name: "siamese-l4", Branches: []int{8, 8, 8}, Slots: 9, Keep: []bool{true, true, true}, ForwardTime: 1, BackwardTime: 1, LossTime: 1},
-		"zoo:cross-modal?length=3":              {Name: "cross-modal-l3", Branches: []int{3, 15}, Keep: []bool{false, false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1},
+		"zoo:siamese?length=4&keep=all&slots=9": {
+			Name: "siamese-l4", Branches: []int{8, 8, 8}, Slots: 9, Keep: []bool{true, true, true},
+			ForwardTime: 1, BackwardTime: 1, LossTime: 1,
+		},
+		"zoo:cross-modal?length=3": {
+			Name: "cross-modal-l3", Branches: []int{3, 15}, Keep: []bool{false, false}, ForwardTime: 1,
+			BackwardTime: 1, LossTime: 1,
+		},
 	} {
 		j, err := LoadJoin(spec)
 		if err != nil {

@@ -138,7 +138,8 @@ func (e Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, e
 		if a, err := e.Dialect.read(j); err == nil { // of a program that stops when it is interrupted
 			return a, nil
 		}
-		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Time, Bound: math.NaN(), Raw: "killed: it did not keep its time limit"}, nil
+		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Time, Bound: math.NaN(), Raw: "killed: it did not keep its time limit"},
+			nil
 	}
 	var exit *exec.ExitError
 	switch {

@@ -39,8 +39,9 @@ func Dialects() []*Dialect {
 			accepted: "MIPStart provided solution with cost", arguments: cbcArguments, read: readCBC,
 		},
 		{
-			Name: "glpk", Program: "glpsol", Install: "apt-get install glpk-utils", Lost: "absolute gap, threads, start, node limit; bounds of stopped searches",
-			can: solvers.CanRelGap | solvers.CanRetry, version: []string{"--version"},
+			Name: "glpk", Program: "glpsol", Install: "apt-get install glpk-utils",
+			Lost: "absolute gap, threads, start, node limit; bounds of stopped searches",
+			can:  solvers.CanRelGap | solvers.CanRetry, version: []string{"--version"},
 			arguments: glpkArguments, read: readGLPK,
 		},
 		{
@@ -205,7 +206,8 @@ func readGLPK(j *job) (*solvers.Answer, error) {
 	if strings.Contains(verdict, "status: mip o") || strings.Contains(verdict, "status: bas f f") {
 		bound = objective
 	}
-	if strings.Contains(verdict, "status: mip u") || strings.Contains(verdict, "status: mip n") || strings.Contains(status, "bas u") || strings.Contains(status, "bas i") {
+	if strings.Contains(verdict, "status: mip u") || strings.Contains(verdict, "status: mip n") || strings.Contains(status, "bas u") ||
+		strings.Contains(status, "bas i") {
 		x = nil
 	}
 	return j.answer([]claim{
@@ -226,7 +228,8 @@ func readGLPK(j *job) (*solvers.Answer, error) {
 
 func highsArguments(j *job) ([]string, error) {
 	p := j.p
-	options := fmt.Sprintf("solution_file = %s\nwrite_solution_to_file = true\nmip_allow_restart = false\nsmall_matrix_value = 1e-12\nlarge_matrix_value = 1e16\nthreads = %d\nrandom_seed = %d\nmip_rel_gap = %s\nmip_abs_gap = %s\n",
+	options := fmt.Sprintf("solution_file = %s\nwrite_solution_to_file = true\nmip_allow_restart = false\nsmall_matrix_value = "+
+		"1e-12\nlarge_matrix_value = 1e16\nthreads = %d\nrandom_seed = %d\nmip_rel_gap = %s\nmip_abs_gap = %s\n",
 		solutionFile, p.Threads, p.Seed^p.Attempt, number(p.RelGap), number(p.AbsGap))
 	if p.Nodes >= 0 {
 		options += fmt.Sprintf("mip_max_nodes = %d\n", min(p.Nodes, math.MaxInt32))
@@ -304,7 +307,8 @@ func readSCIP(j *job) (*solvers.Answer, error) {
 	}
 	head, values, _ := strings.Cut(text, "\n")
 	var x []float64
-	if _, values, ok := strings.Cut(values, "\n"); ok || strings.HasPrefix(text, "solution status") && strings.Contains(text, "objective value:") {
+	if _, values, ok := strings.Cut(values, "\n"); ok || strings.HasPrefix(text, "solution status") &&
+		strings.Contains(text, "objective value:") {
 		x = make([]float64, len(j.p.Model.Cost))
 		for line := range strings.Lines(values) {
 			if f := strings.Fields(line); len(f) >= 2 {

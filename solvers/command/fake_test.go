@@ -64,7 +64,8 @@ func play(dialect, mutation string) error {
 		for j := range d.Cost {
 			d.Cost[j] = float64(j%3) - 1
 		}
-		if worse, err := enumerate.New().Solve(context.Background(), milp.FromData(d), solvers.Options{}); err == nil && worse.Status == solvers.Optimal {
+		if worse, err := enumerate.New().Solve(context.Background(), milp.FromData(d), solvers.Options{}); err == nil &&
+			worse.Status == solvers.Optimal {
 			x, objective = worse.X, m.Objective(worse.X)
 		}
 	case mutation == "says infeasible":
@@ -97,7 +98,10 @@ var formats = map[string]func(s solvers.Status, x []float64, objective float64, 
 	},
 	"glpk": func(s solvers.Status, x []float64, objective float64, m *milp.Model, _ func(int) string) string {
 		if x == nil {
-			fmt.Println(map[solvers.Status]string{solvers.Infeasible: "PROBLEM HAS NO PRIMAL FEASIBLE SOLUTION", solvers.Unbounded: "LP HAS UNBOUNDED PRIMAL SOLUTION"}[s])
+			fmt.Println(map[solvers.Status]string{
+				solvers.Infeasible: "PROBLEM HAS NO PRIMAL FEASIBLE SOLUTION",
+				solvers.Unbounded:  "LP HAS UNBOUNDED PRIMAL SOLUTION",
+			}[s])
 			return fmt.Sprintf("s mip %d %d u 0\ne o f\n", m.NumRows(), m.NumCols())
 		}
 		text := fmt.Sprintf("s mip %d %d o %v\n", m.NumRows(), m.NumCols(), objective)
@@ -108,13 +112,16 @@ var formats = map[string]func(s solvers.Status, x []float64, objective float64, 
 	},
 	"highs-command": func(s solvers.Status, x []float64, objective float64, m *milp.Model, name func(int) string) string {
 		if x == nil {
-			return fmt.Sprintf("Model status\n%s\n\n# Primal solution values\nNone\n", map[solvers.Status]string{solvers.Infeasible: "Infeasible", solvers.Unbounded: "Unbounded"}[s])
+			return fmt.Sprintf("Model status\n%s\n\n# Primal solution values\nNone\n",
+				map[solvers.Status]string{solvers.Infeasible: "Infeasible", solvers.Unbounded: "Unbounded"}[s])
 		}
-		return fmt.Sprintf("Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective %v\n# Columns %d\n%s# Rows 0\n", objective, len(x), values(x, name))
+		return fmt.Sprintf("Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective %v\n# Columns %d\n%s# Rows 0\n", objective,
+			len(x), values(x, name))
 	},
 	"scip": func(s solvers.Status, x []float64, objective float64, m *milp.Model, name func(int) string) string {
 		if x == nil {
-			return fmt.Sprintf("solution status: %s\nno solution available\n", map[solvers.Status]string{solvers.Infeasible: "infeasible", solvers.Unbounded: "unbounded"}[s])
+			return fmt.Sprintf("solution status: %s\nno solution available\n",
+				map[solvers.Status]string{solvers.Infeasible: "infeasible", solvers.Unbounded: "unbounded"}[s])
 		}
 		fmt.Printf("Primal Bound       : %+.14e (1 solutions)\nDual Bound         : %+.14e\n", objective, objective)
 		return fmt.Sprintf("solution status: optimal solution found\nobjective value: %v\n%s", objective, values(x, name))
@@ -132,7 +139,8 @@ var formats = map[string]func(s solvers.Status, x []float64, objective float64, 
 			fmt.Println(map[solvers.Status]string{solvers.Infeasible: "MIP - Integer infeasible.", solvers.Unbounded: "MIP - Integer unbounded."}[s])
 			return ""
 		}
-		text := fmt.Sprintf("<CPLEXSolution>\n <header objectiveValue=\"%v\" solutionStatusString=\"integer optimal solution\"/>\n <variables>\n", objective)
+		text := fmt.Sprintf("<CPLEXSolution>\n <header objectiveValue=\"%v\" solutionStatusString=\"integer optimal solution\"/>\n <variables>\n",
+			objective)
 		for k, v := range x {
 			text += fmt.Sprintf("  <variable name=\"%s\" index=\"%d\" value=\"%v\"/>\n", name(k), k, v)
 		}
@@ -247,7 +255,9 @@ func TestMutants(t *testing.T) {
 		if err != nil || r.Status == solvers.Optimal || !strings.Contains(r.Note, "claimed optimum is no solution") {
 			t.Errorf("%s is wrong: %+v, %v", d.Name, r, err)
 		}
-		if r, err := faked(t, d, "is cut off").Solve(t.Context(), m, solvers.Options{}); err == nil && r.Status == solvers.Optimal && d.Name != "cbc" { // its point is in another file
+		// its point is in another file
+		if r, err := faked(t, d, "is cut off").Solve(t.Context(), m, solvers.Options{}); err == nil && r.Status == solvers.Optimal &&
+			d.Name != "cbc" {
 			t.Errorf("%s is cut off: %+v", d.Name, r)
 		}
 		// A consistent lie is found out by models of known answers.

@@ -165,9 +165,9 @@ func (t *tableau) addColumn(j int, sign float64) {
 	t.column, t.sign = append(t.column, j), append(t.sign, sign)
 }
 
-func (t *tableau) row(i int) []float64   { return t.t[i*(t.cols+1) : (i+1)*(t.cols+1)] }
-func (t *tableau) entry(i, j int) float64   { return t.t[i*(t.cols+1)+j] }
-func (t *tableau) artificial(j int) bool { return j >= t.structural }
+func (t *tableau) row(i int) []float64    { return t.t[i*(t.cols+1) : (i+1)*(t.cols+1)] }
+func (t *tableau) entry(i, j int) float64 { return t.t[i*(t.cols+1)+j] }
+func (t *tableau) artificial(j int) bool  { return j >= t.structural }
 
 // price computes the reduced costs of cost for the current basis.
 func (t *tableau) price(cost []float64) {

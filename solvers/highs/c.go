@@ -232,7 +232,8 @@ func (h instance) addRows(lower, upper []float64, start, col []int32, val []floa
 }
 
 func (h instance) addCols(cost, lower, upper []float64, start, row []int32, val []float64) error {
-	rc := C.shim_add_cols(h.c, C.int(len(cost)), C.int(len(row)), doubles(cost), doubles(lower), doubles(upper), int32s(start), int32s(row), doubles(val))
+	rc := C.shim_add_cols(h.c, C.int(len(cost)), C.int(len(row)), doubles(cost), doubles(lower), doubles(upper), int32s(start), int32s(row),
+		doubles(val))
 	return check("addCols", rc)
 }
 

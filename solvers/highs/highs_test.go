@@ -189,7 +189,8 @@ func TestNoDuals(t *testing.T) {
 	if r := solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
 		t.Errorf("%v, duals %v", r.Status, r.Dual)
 	}
-	if r := solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
+	if r := solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal ||
+		r.Dual == nil {
 		t.Errorf("relaxed: %v, duals %v", r.Status, r.Dual)
 	}
 }
@@ -299,7 +300,8 @@ func TestTaken(t *testing.T) {
 			t.Errorf("HiGHS has no option %s", name)
 		}
 	}
-	if _, err := New().Solve(t.Context(), solvertest.RandomJobShop(2, 2, 1), solvers.Options{Seed: solvers.Some(math.MaxInt32 + 1)}); !errors.Is(err, solvers.ErrOption) {
+	if _, err := New().Solve(t.Context(), solvertest.RandomJobShop(2, 2, 1),
+		solvers.Options{Seed: solvers.Some(math.MaxInt32 + 1)}); !errors.Is(err, solvers.ErrOption) {
 		t.Errorf("seed of 32 bits: %v", err)
 	}
 }
@@ -307,11 +309,13 @@ func TestTaken(t *testing.T) {
 // TestLimits: node and solution limits share one model status.
 func TestLimits(t *testing.T) {
 	m := solvertest.RandomKnapsack(100, 5, 1)
-	if r := solvertest.Solve(t, New(), m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible || r.Stop != solvers.Nodes {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible ||
+		r.Stop != solvers.Nodes {
 		t.Errorf("nodes: %v, %v", r.Status, r.Stop)
 	}
 	one := map[string]string{"mip_max_improving_sols": "1"}
-	if r := solvertest.Solve(t, New(), m, solvers.Options{Raw: one, Nodes: solvers.Some(int64(1e6))}); r.Status != solvers.Feasible || r.Stop != solvers.Solutions {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{Raw: one, Nodes: solvers.Some(int64(1e6))}); r.Status != solvers.Feasible ||
+		r.Stop != solvers.Solutions {
 		t.Errorf("solutions: %v, %v", r.Status, r.Stop)
 	}
 	for _, limit := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond} {
@@ -410,7 +414,8 @@ func TestLifetimes(t *testing.T) {
 
 func TestSeed(t *testing.T) {
 	m := solvertest.RandomJobShop(5, 5, 5)
-	a, b := solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)}), solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)})
+	a, b := solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)}),
+		solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)})
 	if a.Obj != b.Obj || a.Nodes != b.Nodes || a.Iterations != b.Iterations {
 		t.Errorf("same seed: %+v and %+v", a, b)
 	}
@@ -457,7 +462,8 @@ func TestSilence(t *testing.T) {
 func TestCallbackPanics(t *testing.T) {
 	for name, panics := range map[string]func(){
 		"behind New": func() {
-			_, _ = New().Solve(t.Context(), solvertest.RandomKnapsack(50, 5, 1), solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
+			_, _ = New().Solve(t.Context(), solvertest.RandomKnapsack(50, 5, 1),
+				solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
 		},
 		"bare engine": func() {
 			p := solvertest.Problem(solvertest.RandomKnapsack(50, 5, 1))
@@ -486,7 +492,8 @@ func TestRead(t *testing.T) {
 		return path
 	}
 	long := strings.Repeat("long", 50)
-	m, err := Read(write("model.lp", "max\n obj: 2 x + 3 "+long+"\nst\n first: x + 2 "+long+" <= 7\nbounds\n x <= 3\n "+long+" <= 9\ngeneral\n x\nend\n"))
+	m, err := Read(write("model.lp", "max\n obj: 2 x + 3 "+long+"\nst\n first: x + 2 "+long+" <= 7\nbounds\n x <= 3\n "+long+
+		" <= 9\ngeneral\n x\nend\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 
 // Available returns nil if HiGHS can be used, else why not.
 func Available() error {
-	return fmt.Errorf("%w: HiGHS is not built in; build with CGO_ENABLED=1, a C++ compiler, HiGHS and without the tag nohighs", solvers.ErrMissing)
+	return fmt.Errorf("%w: HiGHS is not built in; build with CGO_ENABLED=1, a C++ compiler, HiGHS and without the tag nohighs",
+		solvers.ErrMissing)
 }
 
 // Version returns "": there is no library.

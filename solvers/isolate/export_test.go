@@ -20,7 +20,10 @@ func CheckOrphan(t *testing.T, engine string) {
 		t.Fatal(err)
 	}
 	w := bufio.NewWriter(c.Stdin)
-	p := &solvers.Problem{Model: milp.Data{Cost: []float64{1}, Lower: []float64{0}, Upper: []float64{1}, Integer: []bool{true}, Start: []int32{0}}}
+	p := &solvers.Problem{Model: milp.Data{
+		Cost: []float64{1}, Lower: []float64{0}, Upper: []float64{1}, Integer: []bool{true},
+		Start: []int32{0},
+	}}
 	if err := errors.Join(writeProblem(w, p), w.Flush(), c.Stdin.Close()); err != nil {
 		t.Fatal(err)
 	}

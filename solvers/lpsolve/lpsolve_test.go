@@ -242,7 +242,12 @@ func TestRoundUp(t *testing.T) {
 		integer bool
 		want    float64
 	}{
-		{[]float64{6, -4, 0}, true, 2}, {[]float64{6, -4}, false, 0}, {[]float64{6, 4.5}, true, 0}, {[]float64{0}, false, 0}, {[]float64{7}, true, 7}, {[]float64{6, 10, 15}, true, 1},
+		{[]float64{6, -4, 0}, true, 2},
+		{[]float64{6, -4}, false, 0},
+		{[]float64{6, 4.5}, true, 0},
+		{[]float64{0}, false, 0},
+		{[]float64{7}, true, 7},
+		{[]float64{6, 10, 15}, true, 1},
 	} {
 		d := milp.Data{Cost: test.cost, Integer: make([]bool, len(test.cost))}
 		for j := range d.Integer {
@@ -328,7 +333,8 @@ func TestStart(t *testing.T) {
 	if warm.Nodes >= cold.Nodes {
 		t.Errorf("%d nodes with a start, %d without", warm.Nodes, cold.Nodes)
 	}
-	none := solvertest.Solve(t, New(), solvertest.RandomKnapsack(60, 5, 1), solvers.Options{Start: make([]float64, 60), Nodes: solvers.Some(int64(0))})
+	none := solvertest.Solve(t, New(), solvertest.RandomKnapsack(60, 5, 1),
+		solvers.Options{Start: make([]float64, 60), Nodes: solvers.Some(int64(0))})
 	if _, ok := none.Solution(); !ok || none.Start != solvers.StartAccepted {
 		t.Errorf("%v, %v", none.Status, none.Start)
 	}
@@ -339,7 +345,8 @@ func TestGap(t *testing.T) {
 	best := solvertest.Solve(t, New(), m, solvers.Options{})
 	r := solvertest.Solve(t, New(), m, solvers.Options{RelGap: solvers.Some(0.05)})
 	if r.Status != solvers.Optimal || r.Gap() > 0.05 || r.Bound < best.Obj || r.Obj > best.Obj || r.Nodes >= best.Nodes {
-		t.Errorf("%v: objective %v, bound %v, %d nodes; optimum %v (%v), %d nodes", r.Status, r.Obj, r.Bound, r.Nodes, best.Obj, best.Status, best.Nodes)
+		t.Errorf("%v: objective %v, bound %v, %d nodes; optimum %v (%v), %d nodes", r.Status, r.Obj, r.Bound, r.Nodes, best.Obj, best.Status,
+			best.Nodes)
 	}
 }
 
@@ -443,7 +450,8 @@ func TestRead(t *testing.T) {
 	}
 	text := func(m *milp.Model) string {
 		d := m.Data()
-		return fmt.Sprint(d.Sense, d.Offset, d.Cost, d.Lower, d.Upper, d.Integer, d.RowLower, d.RowUpper, d.Start, d.Col, d.Val, m.ColNames(), m.RowNames())
+		return fmt.Sprint(d.Sense, d.Offset, d.Cost, d.Lower, d.Upper, d.Integer, d.RowLower, d.RowUpper, d.Start, d.Col, d.Val, m.ColNames(),
+			m.RowNames())
 	}
 	m.Minimize(e.Reset().Add(-1, x).Add(4, y)) // as it is written
 	if got, want := text(again), text(m); got != want {

@@ -56,7 +56,8 @@ func openFirst(paths []string) (*library, error) {
 			why = err
 		}
 	}
-	return nil, fmt.Errorf("%w: lp_solve cannot be loaded; install it with \"apt-get install lp-solve\" or \"brew install lp_solve\", or set WORKBENCH_LPSOLVE to the path of liblpsolve55 (%w)",
+	return nil, fmt.Errorf("%w: lp_solve cannot be loaded; install it with \"apt-get install lp-solve\" or \"brew install lp_solve\", or "+
+		"set WORKBENCH_LPSOLVE to the path of liblpsolve55 (%w)",
 		solvers.ErrMissing, why)
 }
 

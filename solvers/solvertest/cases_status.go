@@ -190,7 +190,13 @@ func randomLP(random *rand.Rand) (m model, sense float64) {
 	v := make([]milp.Var, 1+random.IntN(5))
 	for j := range v {
 		lower := side(float64(random.IntN(7) - 3))
-		bounds := [][2]float64{{lower, lower + float64(random.IntN(6))}, {lower, lower + 4}, {lower, inf}, {-inf, lower}, {-inf, inf}}[random.IntN(5)]
+		bounds := [][2]float64{
+			{lower, lower + float64(random.IntN(6))},
+			{lower, lower + 4},
+			{lower, inf},
+			{-inf, lower},
+			{-inf, inf},
+		}[random.IntN(5)]
 		v[j] = m.col(milp.Continuous, bounds[0], bounds[1])
 	}
 	terms := func() (terms []milp.Term) {

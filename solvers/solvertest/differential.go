@@ -79,7 +79,8 @@ func agree(ctx context.Context, judge, b solvers.Backend, m *milp.Model) error {
 	if want.Status == solvers.Optimal {
 		return hasOptimum(m, got, want.Obj)
 	}
-	if got.Status != want.Status && (got.Status != solvers.InfeasibleOrUnbounded || want.Status != solvers.Infeasible && want.Status != solvers.Unbounded) {
+	if got.Status != want.Status && (got.Status != solvers.InfeasibleOrUnbounded || want.Status != solvers.Infeasible &&
+		want.Status != solvers.Unbounded) {
 		return fmt.Errorf("%v, %s says %v", got.Status, judge.Name(), want.Status)
 	}
 	return nil
@@ -129,7 +130,8 @@ func randomConditions(t *rapid.T, m model, v []milp.Var, point []float64, plante
 	if !rapid.Bool().Draw(t, "conditions") {
 		return
 	}
-	a, b, x := m.col(milp.Binary, 0, 1), m.col(milp.Binary, 0, 1), m.col(rapid.SampledFrom([]milp.Kind{milp.Continuous, milp.Integer}).Draw(t, "kind"), -1, 3)
+	a, b, x := m.col(milp.Binary, 0, 1), m.col(milp.Binary, 0, 1),
+		m.col(rapid.SampledFrom([]milp.Kind{milp.Continuous, milp.Integer}).Draw(t, "kind"), -1, 3)
 	m.Group("semi", "").Semi(x, a, float64(rapid.IntRange(-1, 2).Draw(t, "semi")), 3)
 	limited := []milp.Var{a, b, x}
 	at := []float64{0, float64(rapid.IntRange(0, 1).Draw(t, "value")), 0}

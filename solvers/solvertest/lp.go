@@ -196,7 +196,8 @@ func lpLimits(t *testing.T, e solvers.LPEngine) {
 		t.Errorf("three iterations: %+v, %v", r, err)
 	}
 	for range 3 {
-		if r, err = p.Solve(t.Context(), solvers.LPOptions{Attempt: 1, Time: time.Nanosecond}); err != nil || r.Status != solvers.NoSolution && r.Status != solvers.Optimal {
+		if r, err = p.Solve(t.Context(), solvers.LPOptions{Attempt: 1, Time: time.Nanosecond}); err != nil || r.Status != solvers.NoSolution &&
+			r.Status != solvers.Optimal {
 			t.Errorf("no time: %+v, %v", r, err)
 		}
 	}

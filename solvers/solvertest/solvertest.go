@@ -33,7 +33,8 @@ type testCase struct {
 
 // cases returns all cases, by theme.
 func cases() []testCase {
-	return slices.Concat(modelCases(), statusCases(), limitCases(), optionCases(), startCases(), callbackCases(), metamorphicCases(), goldenCases())
+	return slices.Concat(modelCases(), statusCases(), limitCases(), optionCases(), startCases(), callbackCases(), metamorphicCases(),
+		goldenCases())
 }
 
 // slow are cases that the full run has, beside the large ones.

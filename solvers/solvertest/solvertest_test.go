@@ -53,7 +53,10 @@ func TestRandomModels(t *testing.T) {
 			seen[x.Status]++
 		}
 	}
-	for status, least := range map[solvers.Status]int{solvers.Optimal: models / 10, solvers.Infeasible: models / 100, solvers.Unbounded: models / 100} {
+	for status, least := range map[solvers.Status]int{
+		solvers.Optimal: models / 10, solvers.Infeasible: models / 100,
+		solvers.Unbounded: models / 100,
+	} {
 		if seen[status] < least {
 			t.Errorf("%d of %d are %v, want %d; of those with 3 integers and rows %v", seen[status], models, status, least, seen)
 		}

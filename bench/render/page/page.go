@@ -86,7 +86,10 @@ func Write(w io.Writer, title string, plans ...Plan) error {
 }
 
 func show(p Plan) (shown, error) {
-	x := shown{Name: p.Name, Summary: p.Summary, Resident: []resident{}, Lanes: []string{}, Boxes: [][]any{}, Rects: [][]any{}, Memory: []*memory{}}
+	x := shown{
+		Name: p.Name, Summary: p.Summary, Resident: []resident{}, Lanes: []string{}, Boxes: [][]any{}, Rects: [][]any{},
+		Memory: []*memory{},
+	}
 	var trace bytes.Buffer
 	if err := p.Timeline.Trace(&trace, p.Instance, p.Plan); err != nil {
 		return x, fmt.Errorf("page: %w", err)

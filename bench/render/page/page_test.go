@@ -46,7 +46,10 @@ func planned(t *testing.T, problem, method, spec string, memory float64) page.Pl
 	if r.Plan == nil {
 		t.Fatalf("%s by %s: %v", problem, method, r.Err)
 	}
-	return page.Plan{Name: problem, Summary: "a plan </script> of a test", Instance: in.Instance, Plan: r.Plan, Timeline: p.Timeline, Tensors: p.Tensors}
+	return page.Plan{
+		Name: problem, Summary: "a plan </script> of a test", Instance: in.Instance, Plan: r.Plan, Timeline: p.Timeline,
+		Tensors: p.Tensors,
+	}
 }
 
 func plans(t *testing.T) map[string][]page.Plan {
@@ -104,7 +107,10 @@ func TestWrite(t *testing.T) {
 func TestSize(t *testing.T) {
 	c := &chain.Chain{Name: "long"}
 	for k := range 2500 {
-		c.Layers = append(c.Layers, chain.Layer{Name: fmt.Sprint("layer", k), ForwardTime: 1e-3, BackwardTime: 2e-3, Activation: 1 << 20, Saved: 2 << 20, Gradient: 1 << 20})
+		c.Layers = append(c.Layers, chain.Layer{
+			Name: fmt.Sprint("layer", k), ForwardTime: 1e-3, BackwardTime: 2e-3, Activation: 1 << 20,
+			Saved: 2 << 20, Gradient: 1 << 20,
+		})
 	}
 	in, err := solve.NewInstance(c)
 	if err != nil {
@@ -125,7 +131,10 @@ func TestSize(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	var b bytes.Buffer
-	if err := page.Write(&b, "long", page.Plan{Name: "long", Instance: c, Plan: r.Plan, Timeline: problem.Timeline, Tensors: problem.Tensors}); err != nil {
+	if err := page.Write(&b, "long", page.Plan{
+		Name: "long", Instance: c, Plan: r.Plan, Timeline: problem.Timeline,
+		Tensors: problem.Tensors,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Plan.Ops) < 5000 || b.Len() > 1<<20 {
@@ -149,7 +158,8 @@ func TestInBrowser(t *testing.T) {
 		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom", "file://"+file).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+			"--virtual-time-budget=3000", "--dump-dom", "file://"+file).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}

@@ -48,7 +48,10 @@ func TestFragmentationFigure(t *testing.T) {
 // Batches that do not fit are gaps, not joined over.
 func TestBatchFigure(t *testing.T) {
 	point := func(method string, batch int, fits bool) *fragmentation.BatchPoint {
-		return &fragmentation.BatchPoint{Method: method, Allocator: "best-fit", Batch: batch, Fits: fits, Throughput: float64(100 * batch), Reserved: int64(batch) << 30}
+		return &fragmentation.BatchPoint{
+			Method: method, Allocator: "best-fit", Batch: batch, Fits: fits, Throughput: float64(100 * batch),
+			Reserved: int64(batch) << 30,
+		}
 	}
 	points := []*fragmentation.BatchPoint{point("a", 1, true), point("a", 2, false), point("a", 3, true), point("b", 1, true)}
 	speed, memory := Batches("t", points, BatchSpeed, 8<<30), Batches("t", points, BatchMemory, 8<<30)

@@ -88,8 +88,21 @@ var (
 	ink    = color.RGBA{0x22, 0x22, 0x22, 0xff}
 	faint  = color.RGBA{0xdd, 0xdd, 0xdd, 0xff}
 	shaded = color.RGBA{0xe4, 0xe4, 0xe4, 0xff}
-	dashes = [][]vg.Length{nil, {vg.Points(5), vg.Points(2)}, {vg.Points(1.5), vg.Points(2)}, {vg.Points(6), vg.Points(2), vg.Points(1.5), vg.Points(2)}}
-	glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}}
+	dashes = [][]vg.Length{
+		nil,
+		{vg.Points(5), vg.Points(2)},
+		{vg.Points(1.5), vg.Points(2)},
+		{vg.Points(6), vg.Points(2), vg.Points(1.5), vg.Points(2)},
+	}
+	glyphs = []draw.GlyphDrawer{
+		draw.CircleGlyph{},
+		draw.SquareGlyph{},
+		draw.TriangleGlyph{},
+		draw.CrossGlyph{},
+		draw.PlusGlyph{},
+		draw.RingGlyph{},
+		draw.BoxGlyph{},
+	}
 )
 
 // Size of a figure, in inches of 96 pixels: two columns of a paper.

@@ -121,7 +121,10 @@ func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
 
 func TestAxesAreNamed(t *testing.T) {
 	y := 3.0
-	for over, want := range map[curve.Axis]string{curve.OverMemory: "memory (GiB)", curve.OverBandwidth: "bandwidth of each link (GB/s)", curve.OverProcessors: "GPUs"} {
+	for over, want := range map[curve.Axis]string{
+		curve.OverMemory: "memory (GiB)", curve.OverBandwidth: "bandwidth of each link (GB/s)",
+		curve.OverProcessors: "GPUs",
+	} {
 		c := &curve.Curve{
 			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 3,
 			Series: []curve.Series{{Method: "a", Points: []curve.CurvePoint{{At: 4e9, Makespan: &y}}}},
@@ -258,7 +261,8 @@ func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 		},
 		Bounds: []curve.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
 	}
-	if svg := write(t, Curve(c, &solve.Problem{}, curve.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
+	if svg := write(t, Curve(c, &solve.Problem{}, curve.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) ||
+		bytes.Contains(svg, []byte("NaN")) {
 		t.Error("the figure has coordinates that are no numbers")
 	}
 }

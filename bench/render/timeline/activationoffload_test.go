@@ -77,7 +77,10 @@ func TestOffloadWithRecomputation(t *testing.T) {
 	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"F_ck, F_none", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<", "makespan 10 s", "limit"} {
+	for _, want := range []string{
+		"F_ck, F_none", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<",
+		"makespan 10 s", "limit",
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)
 		}

@@ -67,7 +67,10 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 		}
 	}
 	picture := pictured(t, Flushes(), in, p)
-	for _, want := range []string{">memory (B)<", "weights, overhead of gpu0", "activations of gpu1", ">dashed: the limit", "limit: 9 B", ">backward (weights)<"} {
+	for _, want := range []string{
+		">memory (B)<", "weights, overhead of gpu0", "activations of gpu1", ">dashed: the limit", "limit: 9 B",
+		">backward (weights)<",
+	} {
 		if !strings.Contains(picture, want) {
 			t.Errorf("the picture does not say %q", want)
 		}
@@ -147,7 +150,10 @@ func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
 // Every number stands in its box: turned where the largest one has no room, in smaller type where that is too narrow, too, and not
 // at all where it could not be read.
 func TestFlushNumbersEveryBox(t *testing.T) {
-	for width, want := range map[float64]string{30: `font-size="9.5">7<`, 10: `font-size="9.5" transform="rotate(-90 5 13)">7<`, 7: `font-size="7" transform="rotate(-90 3.5 13)">7<`, 5: ""} {
+	for width, want := range map[float64]string{
+		30: `font-size="9.5">7<`, 10: `font-size="9.5" transform="rotate(-90 5 13)">7<`,
+		7: `font-size="7" transform="rotate(-90 3.5 13)">7<`, 5: "",
+	} {
 		var b bytes.Buffer
 		p := &plan.Plan{Platform: platform.Platform{MicroBatches: 32}}
 		d := &drawing{Writer: bufio.NewWriter(&b), plan: p, scale: width}
@@ -164,7 +170,10 @@ func TestFlushNumbersEveryBox(t *testing.T) {
 // The dashed lines of a placement are named in the picture, equal ones together; a memory far
 // above is not drawn.
 func TestPlacementNamesItsLines(t *testing.T) {
-	l := &lifetimes.Lifetimes{Name: "two", Buffers: []lifetimes.Buffer{{ID: "a", Lower: 0, Upper: 2, Size: 3}, {ID: "b", Lower: 1, Upper: 3, Size: 4}}}
+	l := &lifetimes.Lifetimes{Name: "two", Buffers: []lifetimes.Buffer{
+		{ID: "a", Lower: 0, Upper: 2, Size: 3},
+		{ID: "b", Lower: 1, Upper: 3, Size: 4},
+	}}
 	for _, x := range []struct {
 		memory, second float64
 		names          []string

@@ -102,7 +102,8 @@ func (m *panels) draw() {
 		return
 	}
 	u := platform.ByteUnit(m.most)
-	m.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px(m.curveTop+m.height()/2), u.Name)
+	m.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px(m.curveTop+m.height()/2),
+		u.Name)
 	lines := "dashed: the limit"
 	if m.stage {
 		lines += "; red: what the stage model counts"

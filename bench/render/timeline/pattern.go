@@ -270,7 +270,8 @@ func (d *drawing) patternBoxes(y float64, items []item, alone bool) {
 	}
 	u := platform.TimeUnit(d.period)
 	for _, i := range items {
-		d.printf("<g pointer-events=\"all\"><title>%s</title>", escape(fmt.Sprintf("%s of %s: %.6g to %.6g %s", d.named(i.Op), miniBatch(d.plan.K, i.Shift), i.Start/u.Size, i.End/u.Size, u.Name)))
+		d.printf("<g pointer-events=\"all\"><title>%s</title>",
+			escape(fmt.Sprintf("%s of %s: %.6g to %.6g %s", d.named(i.Op), miniBatch(d.plan.K, i.Shift), i.Start/u.Size, i.End/u.Size, u.Name)))
 		if one {
 			d.area(y, i.piece)
 		} else {
@@ -282,7 +283,8 @@ func (d *drawing) patternBoxes(y float64, items []item, alone bool) {
 		layers = ""
 	}
 	if d.room(whole, layers, shift) {
-		d.printf("<text x=\"%s\" y=\"%s\" font-size=\"%g\" text-anchor=\"middle\" pointer-events=\"none\" stroke=\"%s\" stroke-width=\"2.5\" paint-order=\"stroke\">%s%s</text>\n",
+		d.printf("<text x=\"%s\" y=\"%s\" font-size=\"%g\" text-anchor=\"middle\" pointer-events=\"none\" stroke=\"%s\" stroke-width=\"2.5\" "+
+			"paint-order=\"stroke\">%s%s</text>\n",
 			px(d.x((whole.start+whole.end)/2)), px(y+laneHeight/2+4), labelSize, colour, layers, raised(shift))
 	}
 }

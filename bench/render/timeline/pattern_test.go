@@ -71,7 +71,8 @@ func TestPatternAllReduce(t *testing.T) {
 		t.Error("all-reduce in the legend of stages on one GPU each")
 	}
 	p.Ops = append(p.Ops, plan.Op{Op: plan.OpAR, Layer: 1, Resource: "gpu2", Start: 1, End: 3})
-	if picture := draw(); !strings.Contains(picture, "all-reduce") || !strings.Contains(picture, ">AR<tspan") || strings.Count(picture, gradientColour) < 3 {
+	if picture := draw(); !strings.Contains(picture, "all-reduce") || !strings.Contains(picture, ">AR<tspan") ||
+		strings.Count(picture, gradientColour) < 3 {
 		t.Error("no all-reduce in legend, label and colour")
 	}
 }
@@ -128,7 +129,10 @@ func TestPattern(t *testing.T) {
 	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{">link0-1<", ">T = 6 s, 2 of 3 GPUs, peak 8 B of 10 B<", "B_1 (one) of mini-batch j: 2 to 5 s", "layer 5 of mini-batch j + 2 in period j"} {
+	for _, want := range []string{
+		">link0-1<", ">T = 6 s, 2 of 3 GPUs, peak 8 B of 10 B<", "B_1 (one) of mini-batch j: 2 to 5 s",
+		"layer 5 of mini-batch j + 2 in period j",
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)
 		}

@@ -72,11 +72,13 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 		}
 	}
 	a.text(a.x(a.period/2), a.curveEnd+32, "middle", "", "time (steps)")
-	a.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">address (%s)</text>\n", px((a.curveTop+a.curveEnd)/2), u.Name)
+	a.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">address (%s)</text>\n", px((a.curveTop+a.curveEnd)/2),
+		u.Name)
 	for _, y := range ticks(a.most/u.Size, 8) {
 		a.text(left-8, a.y(y*u.Size)+4, "end", "", number(y))
 	}
-	a.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(top), px(a.period*a.scale), placementHeight)
+	a.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(top),
+		px(a.period*a.scale), placementHeight)
 	for i := range a.l.Buffers {
 		a.buffer(i)
 	}
@@ -99,8 +101,10 @@ func (a *heights) buffer(i int) {
 	begin, end := a.x(float64(x.Lower)-a.from), a.x(float64(x.Upper)-a.from)
 	upper, lower := a.y(at+size), a.y(at)
 	fill := [...]string{forwardColour, backwardColour, prefetchColour, weightColour, uploadColour, activationColour}[i%6]
-	a.printf("<g><title>%s: [%d, %d), %s from %s on</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" fill-opacity=\"0.8\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
-		escape(x.ID), x.Lower, x.Upper, platform.FormatBytes(size), platform.FormatBytes(at), px(begin), px(upper), px(end-begin), px(lower-upper), fill)
+	a.printf("<g><title>%s: [%d, %d), %s from %s on</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" "+
+		"fill-opacity=\"0.8\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
+		escape(x.ID), x.Lower, x.Upper, platform.FormatBytes(size), platform.FormatBytes(at), px(begin), px(upper), px(end-begin),
+		px(lower-upper), fill)
 	if lower-upper > fontSize && end-begin > textWidth(x.ID, labelSize)+4 {
 		a.text((begin+end)/2, (upper+lower)/2+3.5, "middle", fmt.Sprintf("font-size=\"%g\"", labelSize), x.ID)
 	}
@@ -120,7 +124,8 @@ func (a *heights) levels() {
 			continue
 		}
 		style := fmt.Sprintf("stroke=\"%s\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"", l.colour)
-		a.printf("<path d=\"M%s %sH%s\" %s><title>%s: %s</title></path>\n", px(left), px(a.y(l.bytes)), px(a.width-right), style, l.name, platform.FormatBytes(l.bytes))
+		a.printf("<path d=\"M%s %sH%s\" %s><title>%s: %s</title></path>\n", px(left), px(a.y(l.bytes)), px(a.width-right), style, l.name,
+			platform.FormatBytes(l.bytes))
 		item := legendItem{l.name, "<path d=\"M-10 5h20\" " + style + "/>"}
 		if last := len(legend) - 1; l.bytes == before {
 			item.name = legend[last].name + " = " + item.name

@@ -254,7 +254,8 @@ func (d *stepsDrawing) curve() {
 		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
 		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
 	}
-	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
+	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2),
+		u.Name)
 	base := make([]float64, len(d.memory))
 	for _, part := range d.memoryParts() {
 		var upper, lower strings.Builder
@@ -275,11 +276,13 @@ func (d *stepsDrawing) curve() {
 		if outline == "" {
 			continue
 		}
-		d.printf("<path fill=\"%s\" fill-opacity=\"%g\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, curveOpacity, outline[1:], lower.String(), part.name)
+		d.printf("<path fill=\"%s\" fill-opacity=\"%g\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, curveOpacity, outline[1:],
+			lower.String(), part.name)
 	}
 	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
 	if limit := d.plan.Platform.Memory; !math.IsInf(limit, 1) {
-		d.printf("<path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"><title>limit</title></path>\n", px(left), px(y(limit)), px(d.x(d.period)))
+		d.printf("<path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"><title>limit</title></path>\n", px(left),
+			px(y(limit)), px(d.x(d.period)))
 		d.text(d.x(d.period)-4, y(limit)-4, "end", `font-size="10"`, "limit")
 	}
 }

@@ -166,7 +166,8 @@ func (d *drawing) draw() {
 
 // open begins the picture.
 func (d *drawing) open(height float64) {
-	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
+	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, "+
+		"sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
 		px(d.width), px(height), px(d.width), px(height), fontSize)
 	d.printf("<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
 }
@@ -306,7 +307,8 @@ func (d *drawing) colour(o *plan.Op) string {
 func (d *drawing) band(y float64, l lane) {
 	d.high = l.height()
 	d.text(left-8, y+d.high/2+4, "end", "", l.name)
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), px(d.high))
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y),
+		px(d.period*d.scale), px(d.high))
 }
 
 // A piece is an operation, or the part of one on one side of the period's end.
@@ -378,7 +380,8 @@ func (d *drawing) box(y float64, o drawnOp, title, colour string) {
 
 // area is a piece of an operation that nothing is drawn of, for its title.
 func (d *drawing) area(y float64, p piece) {
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\"/>", px(d.x(p.start)), px(y), px((p.end-p.start)*d.scale), px(d.high))
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\"/>", px(d.x(p.start)), px(y), px((p.end-p.start)*d.scale),
+		px(d.high))
 }
 
 // bar draws a piece of an operation.
@@ -505,14 +508,18 @@ func (d *drawing) curve() {
 		from, to     func(periodic.Sample) float64
 	}{
 		{"activations", activationColour, func(periodic.Sample) float64 { return 0 }, func(s periodic.Sample) float64 { return s.Activations }},
-		{"weights", weightColour, func(s periodic.Sample) float64 { return s.Activations }, func(s periodic.Sample) float64 { return s.Activations + s.Weights }},
+		{
+			"weights", weightColour, func(s periodic.Sample) float64 { return s.Activations },
+			func(s periodic.Sample) float64 { return s.Activations + s.Weights },
+		},
 		{"gradients", gradientColour, func(s periodic.Sample) float64 { return s.Activations + s.Weights }, periodic.Sample.Total},
 	}
 	for _, t := range ticks(most/u.Size, 5) {
 		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
 		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
 	}
-	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
+	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2),
+		u.Name)
 	for _, s := range stacks {
 		d.printf("<g><title>%s</title><path fill=\"%s\" fill-opacity=\"%g\" d=\"", s.name, s.colour, curveOpacity)
 		d.steps(d.samples, "M", s.to, y, false)
@@ -529,7 +536,9 @@ func (d *drawing) curve() {
 
 // steps writes the steps of one curve as a path, backwards for the lower edge
 // of an area. Steps of equal height are one.
-func (d *drawing) steps(samples []periodic.Sample, move string, value func(periodic.Sample) float64, y func(float64) float64, backwards bool) {
+func (d *drawing) steps(samples []periodic.Sample, move string, value func(periodic.Sample) float64, y func(float64) float64,
+	backwards bool,
+) {
 	type step struct{ from, to, height float64 }
 	var steps []step
 	for k, s := range samples {

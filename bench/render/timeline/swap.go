@@ -142,7 +142,8 @@ func (d *swapDrawing) transferName(y float64, o drawnOp) {
 	case nameSize < room-1:
 		most := int(d.high / textWidth("n", nameSize))
 		x, y := px(middle+3), px(y+d.high/2)
-		d.printf("<text transform=\"translate(%s %s) rotate(-90)\" text-anchor=\"middle\" %s>%s</text>\n", x, y, attributes, escape(short(o.Variable, most)))
+		d.printf("<text transform=\"translate(%s %s) rotate(-90)\" text-anchor=\"middle\" %s>%s</text>\n", x, y, attributes,
+			escape(short(o.Variable, most)))
 	}
 }
 

@@ -68,7 +68,10 @@ func TestSwapDrawsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
-	for _, title := range []string{"run f_77:", "run f_2 (two):", "drop w, 1 MiB: at 3 s", "out nobody: 3 to 5 s", "in a, 2 MiB: 7 to 9 s", "four &lt; five"} {
+	for _, title := range []string{
+		"run f_77:", "run f_2 (two):", "drop w, 1 MiB: at 3 s", "out nobody: 3 to 5 s", "in a, 2 MiB: 7 to 9 s",
+		"four &lt; five",
+	} {
 		if !strings.Contains(b.String(), title) {
 			t.Errorf("the picture does not say %q", title)
 		}

@@ -97,10 +97,16 @@ func drawPlan(t *rapid.T) (*chain.Chain, *plan.Plan) {
 	c := &chain.Chain{Name: "<&>\x00"}
 	size := rapid.Float64Range(0, 1e12)
 	for range n {
-		c.Layers = append(c.Layers, chain.Layer{Name: "\"layer\"", ForwardTime: 1, BackwardTime: 2, Activation: size.Draw(t, "a"), Weight: size.Draw(t, "w")})
+		c.Layers = append(c.Layers, chain.Layer{
+			Name: "\"layer\"", ForwardTime: 1, BackwardTime: 2, Activation: size.Draw(t, "a"),
+			Weight: size.Draw(t, "w"),
+		})
 	}
 	period := rapid.Float64Range(1e-6, 1e5).Draw(t, "period")
-	p := &plan.Plan{Problem: plan.WeightOffload, Period: &period, Platform: platform.Platform{Memory: 1 + size.Draw(t, "memory"), Bandwidth: 1e9}}
+	p := &plan.Plan{
+		Problem: plan.WeightOffload, Period: &period,
+		Platform: platform.Platform{Memory: 1 + size.Draw(t, "memory"), Bandwidth: 1e9},
+	}
 	time := rapid.OneOf(rapid.Float64Range(-2*period, 3*period), rapid.SampledFrom([]float64{0, period, math.NaN(), math.Inf(1)}))
 	for range rapid.IntRange(0, 200).Draw(t, "ops") {
 		o := plan.Op{

@@ -201,7 +201,10 @@ func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		events = append(events, traceEvent{Name: c.title, Phase: "X", Cat: c.kind, Time: start, Dur: &dur, PID: 1, TID: 1, Args: args})
 	}
 	for _, k := range s.kept {
-		begin := traceEvent{Name: k.title, Phase: "b", Cat: "kept", ID: fmt.Sprintf("%s %d", k.kind, k.row), Time: inMicroseconds(k.start), PID: 1}
+		begin := traceEvent{
+			Name: k.title, Phase: "b", Cat: "kept", ID: fmt.Sprintf("%s %d", k.kind, k.row), Time: inMicroseconds(k.start),
+			PID: 1,
+		}
 		end := begin
 		end.Phase, end.Time = "e", inMicroseconds(k.end)
 		events = append(events, begin, end)

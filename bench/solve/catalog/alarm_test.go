@@ -22,7 +22,9 @@ import (
 
 // spoilt is a method that solves a spoilt model after the problem's own method: a
 // mistake in a formulation as it would come about, certified as any other.
-func spoilt(t *testing.T, p *solve.Problem, in *solve.Instance, f formulation.Formulation, spoil func(*formulation.Program, *milp.Data), planned bool) *solve.Method {
+func spoilt(t *testing.T, p *solve.Problem, in *solve.Instance, f formulation.Formulation, spoil func(*formulation.Program, *milp.Data),
+	planned bool,
+) *solve.Method {
 	own, err := catalog.FindMethod(p, catalog.DefaultMethod(p, in))
 	if err != nil {
 		t.Fatal(err)

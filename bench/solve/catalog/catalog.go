@@ -14,7 +14,10 @@ import (
 
 // Problems returns the table of problems.
 func Problems() []*solve.Problem {
-	all := []*solve.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload(), method.Flush(), method.Placement()}
+	all := []*solve.Problem{
+		method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(),
+		method.WeightOffload(), method.Flush(), method.Placement(),
+	}
 	for i := range all {
 		all[i] = all[i].InBytes()
 	}

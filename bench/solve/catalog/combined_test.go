@@ -75,7 +75,8 @@ func TestRematOffloadBoundsAreInOrder(t *testing.T) {
 			exact++
 		}
 	})
-	t.Logf("%d cases: moved-or-again is above computing once on %d, the MILP's above that on %d, and the plan's makespan on %d", cases, closed, proved, exact)
+	t.Logf("%d cases: moved-or-again is above computing once on %d, the MILP's above that on %d, and the plan's makespan on %d", cases, closed,
+		proved, exact)
 	if closed < cases/20 || proved < cases/20 || exact < cases/2 {
 		t.Error("one of the bounds is idle")
 	}

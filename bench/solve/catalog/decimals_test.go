@@ -66,7 +66,8 @@ func TestTenthsOfBytes(t *testing.T) {
 					t.Errorf("%s with %v: %s", p.Name, memory/10, got.Error)
 				}
 			case math.Abs(*got.Makespan-*want.Makespan) > 1e-9**want.Makespan || *got.PeakMemory > at.Memory:
-				t.Errorf("%s with %v: %v s, %v bytes, in tenths %v s, %v bytes", p.Name, memory, *want.Makespan, *want.PeakMemory, *got.Makespan, *got.PeakMemory)
+				t.Errorf("%s with %v: %v s, %v bytes, in tenths %v s, %v bytes", p.Name, memory, *want.Makespan, *want.PeakMemory, *got.Makespan,
+					*got.PeakMemory)
 			default:
 				var b bytes.Buffer
 				if err := got.Plan.Write(&b); err != nil {
@@ -90,7 +91,10 @@ func runOn(t *testing.T, p *solve.Problem, m *solve.Method, in *solve.Instance, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return solve.Run(context.Background(), p, m, in, solve.Setting{Platform: at, Backend: backend, Threads: 1, Time: 20 * time.Second, MemoryModel: plan.TaskModel})
+	return solve.Run(context.Background(), p, m, in, solve.Setting{
+		Platform: at, Backend: backend, Threads: 1, Time: 20 * time.Second,
+		MemoryModel: plan.TaskModel,
+	})
 }
 
 func loadText(t *testing.T, document string) *solve.Instance {

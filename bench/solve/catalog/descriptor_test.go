@@ -18,7 +18,10 @@ import (
 )
 
 // optional are the fields of a problem that may be empty: most have none of it.
-var optional = []string{"Slots", "Parallel", "Models", "Scheduled", "Objectives", "Moved", "Bandwidth", "OwnMemory", "Meets", "Late", "Apart", "Holds"}
+var optional = []string{
+	"Slots", "Parallel", "Models", "Scheduled", "Objectives", "Moved", "Bandwidth", "OwnMemory", "Meets", "Late",
+	"Apart", "Holds",
+}
 
 // Every problem says all that the commands ask of it, and its plans have rules and a
 // document.

@@ -84,7 +84,8 @@ func (e *edge) run(m *solve.Method, memory float64) *solve.Result {
 	}
 	ctx, planned := untilPlanned(e.T)
 	s := solve.Setting{
-		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: e.limit(), Gap: 0.5, OnProgress: planned,
+		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: e.limit(), Gap: 0.5,
+		OnProgress: planned,
 	}
 	if e.p.Parallel {
 		s.Platform.Processors, s.Platform.WeightCopies = method.DefaultProcessors, platform.DefaultWeightCopies

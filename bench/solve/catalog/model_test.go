@@ -107,7 +107,8 @@ func solvedModel(t *testing.T, p *solve.Problem, m *solve.Method, in *solve.Inst
 	if seen.files[digest] != file {
 		t.Errorf("%s: %s was not solved, %d others were", what, r.Model.Name(), len(seen.files))
 	}
-	if f, x := r.Formulation, r.Model; f.Name != x.Name() || f.Variables != x.NumCols() || f.Integers != x.NumIntegers() || f.Constraints != x.NumRows() || f.Nonzeros != x.NumNonzeros() {
+	if f, x := r.Formulation, r.Model; f.Name != x.Name() || f.Variables != x.NumCols() || f.Integers != x.NumIntegers() ||
+		f.Constraints != x.NumRows() || f.Nonzeros != x.NumNonzeros() {
 		t.Errorf("%s: %+v describes another model", what, f)
 	}
 }

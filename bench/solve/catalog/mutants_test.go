@@ -199,7 +199,8 @@ func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
 		y.Stages = slices.Clone(x.Stages)
 		for i := range y.Stages {
 			next := &x.Stages[(i+1)%len(x.Stages)]
-			y.Stages[i].ForwardMemory, y.Stages[i].BackwardMemory, y.Stages[i].WeightMemory = next.ForwardMemory, next.BackwardMemory, next.WeightMemory
+			y.Stages[i].ForwardMemory, y.Stages[i].BackwardMemory, y.Stages[i].WeightMemory = next.ForwardMemory, next.BackwardMemory,
+				next.WeightMemory
 			y.Stages[i].OffloadMemory, y.Stages[i].Weight = next.OffloadMemory, next.Weight
 		}
 		return &y
@@ -236,7 +237,10 @@ func (m *mutant) spoil(f formulation.Formulation, group int, changed *int) formu
 
 // coverLayers are the formulations with rows of four binaries and more alone, and of
 // how many layers instances are on which the check sees that a cover of them is wrong.
-var coverLayers = map[string]int{"chain-milp": 5, "offload-exact": 5, "remat-offload": 5, "pipeline-strong": 6, "checkmate": 6, "weights-exact": 4}
+var coverLayers = map[string]int{
+	"chain-milp": 5, "offload-exact": 5, "remat-offload": 5, "pipeline-strong": 6, "checkmate": 6,
+	"weights-exact": 4,
+}
 
 // coverTrial returns the one instance on which a wrong cover is seen of a formulation
 // for which random ones would take long, nil: any.

@@ -42,7 +42,8 @@ type MemoryRange struct {
 // OutlineOf sums up an instance.
 func OutlineOf(in *solve.Instance) *Outline {
 	o := &Outline{
-		Format: OutlineFormat, Instance: in.Ref(), Kind: in.Instance.Kind(), Size: in.Size(), Samples: in.Samples(), Compute: in.Compute(), Ranges: []MemoryRange{},
+		Format: OutlineFormat, Instance: in.Ref(), Kind: in.Instance.Kind(), Size: in.Size(), Samples: in.Samples(), Compute: in.Compute(),
+		Ranges: []MemoryRange{},
 	}
 	for _, p := range Problems() {
 		if p.Accepts(in) != nil {

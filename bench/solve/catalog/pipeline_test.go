@@ -28,7 +28,9 @@ import (
 
 // pipelined runs methods on a chain, none of which comes to need its backend, and
 // judges them together.
-func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string, methods ...string) (results []*solve.Result, best, conditional *solve.Bound) {
+func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string,
+	methods ...string,
+) (results []*solve.Result, best, conditional *solve.Bound) {
 	t.Helper()
 	in, err := solve.NewInstance(c)
 	if err != nil {
@@ -53,7 +55,8 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 	p := platform.Platform{Memory: 8, Bandwidth: 1e20, Processors: 4, WeightCopies: 1}
 	results, best, conditional := pipelined(t, c, p, plan.StageModel, "1f1b-star", "k-periodic", "branch-and-bound", "pipeline-milp")
 	near := func(x, want float64) bool { return math.Abs(x-want) < 1e-6 }
-	if best == nil || conditional == nil || !near(conditional.Value, 4) || !slices.Equal(conditional.Assumptions, []string{plan.OnePeriodic}) ||
+	if best == nil || conditional == nil || !near(conditional.Value, 4) ||
+		!slices.Equal(conditional.Assumptions, []string{plan.OnePeriodic}) ||
 		!near(best.Value, 8.0/3) || len(best.Assumptions) > 0 {
 		t.Fatalf("bounds %+v and %+v", best, conditional)
 	}
@@ -64,7 +67,8 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		gap    float64
 	}{{1, 4, solve.Feasible, 1.0 / 3}, {3, 8.0 / 3, solve.Optimal, 0}, {1, 4, solve.Feasible, 1.0 / 3}, {3, 8.0 / 3, solve.Optimal, 0}} {
 		r := results[i]
-		if r.Status != want.status || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, 8.0/3) || !near(*r.Gap, want.gap) {
+		if r.Status != want.status || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, 8.0/3) ||
+			!near(*r.Gap, want.gap) {
 			t.Errorf("%s: %s %s, k = %d, period %v, bound %+v", r.Method, r.Status, r.Error, r.Plan.K, r.Objective, r.Bound)
 		}
 	}
@@ -86,9 +90,15 @@ func TestPipelineMethodsAgree(t *testing.T) {
 		c := &chain.Chain{Name: "random", Input: chain.Input{Activation: size(4), Gradient: size(4)}}
 		for range 1 + r.IntN(5) {
 			a := size(4)
-			c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1 + size(4), BackwardTime: 1 + size(4), Activation: a, Saved: a, Gradient: size(4), Weight: size(3)})
+			c.Layers = append(c.Layers, chain.Layer{
+				ForwardTime: 1 + size(4), BackwardTime: 1 + size(4), Activation: a, Saved: a, Gradient: size(4),
+				Weight: size(3),
+			})
 		}
-		p := platform.Platform{Memory: 3 + size(25), Bandwidth: []float64{0.7, 2, 1e9}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: r.IntN(3)}
+		p := platform.Platform{
+			Memory: 3 + size(25), Bandwidth: []float64{0.7, 2, 1e9}[r.IntN(3)], Processors: 1 + r.IntN(3),
+			WeightCopies: r.IntN(3),
+		}
 		for _, model := range []string{plan.StageModel, plan.TaskModel} {
 			results, _, _ := pipelined(t, c, p, model, "1f1b-star", "branch-and-bound", "k-periodic", "gpipe", "pipedream", "search")
 			for _, x := range results {
@@ -130,7 +140,10 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 		c := &chain.Chain{Name: "random"}
 		for range layers {
 			f, a := 1e-3*(0.5+r.Float64()), 1e6*float64(1+r.IntN(400))
-			c.Layers = append(c.Layers, chain.Layer{ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a, Gradient: a, Weight: 1e6 * float64(r.IntN(50))})
+			c.Layers = append(c.Layers, chain.Layer{
+				ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a, Gradient: a,
+				Weight: 1e6 * float64(r.IntN(50)),
+			})
 		}
 		in, err := solve.NewInstance(c)
 		if err != nil {
@@ -183,7 +196,10 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 	problem, search := catalogtest.Find(t, plan.Pipeline, "search")
 	low, high := problem.Range(in)
 	for _, part := range testfile.Few(1, 0.2, 0.4, 0.05) {
-		s := solve.Setting{Platform: platform.Platform{Memory: math.Floor(low + part*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3}}
+		s := solve.Setting{Platform: platform.Platform{
+			Memory: math.Floor(low + part*(high-low)), Bandwidth: 12e9, Processors: 4,
+			WeightCopies: 3,
+		}}
 		all := solve.Run(t.Context(), problem, search, in, s)
 		if all.Objective == nil {
 			t.Fatal(all.Error)
@@ -275,7 +291,9 @@ func TestCoarseGraphsSaySo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := solve.Run(t.Context(), problem, method, in, solve.Setting{Platform: platform.Platform{Memory: 1000, Bandwidth: 1, Processors: 2, WeightCopies: 3}})
+		r := solve.Run(t.Context(), problem, method, in, solve.Setting{
+			Platform: platform.Platform{Memory: 1000, Bandwidth: 1, Processors: 2, WeightCopies: 3},
+		})
 		if r.Plan == nil || !strings.Contains(r.Note, want) || want == "" && r.Note != "" {
 			t.Errorf("chains of %d: %q (%s)", length, r.Note, r.Error)
 		}
@@ -312,7 +330,10 @@ func TestPipelineAtLeastMemory(t *testing.T) {
 				problem, m := catalogtest.Find(t, plan.Pipeline, method)
 				at.Memory = memory
 				ctx, planned := untilPlanned(t)
-				return solve.Run(ctx, problem, m, in, solve.Setting{Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: time.Minute, Backend: highs.New(), OnProgress: planned}).Status
+				return solve.Run(ctx, problem, m, in, solve.Setting{
+					Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: time.Minute,
+					Backend: highs.New(), OnProgress: planned,
+				}).Status
 			}
 			if s := status(least.High, "search"); s != solve.Feasible && s != solve.Optimal {
 				t.Errorf("%s, %d GPUs, %s, %v bytes: %s, there is a plan", name, processors, memoryModel, least.High, s)

@@ -161,7 +161,9 @@ func TestEdgesOfNetworks(t *testing.T) {
 	}
 }
 
-func runWith(t *testing.T, p *solve.Problem, m *solve.Method, in *solve.Instance, backend string, at platform.Platform, limit time.Duration) *solve.Result {
+func runWith(t *testing.T, p *solve.Problem, m *solve.Method, in *solve.Instance, backend string, at platform.Platform,
+	limit time.Duration,
+) *solve.Result {
 	t.Helper()
 	s := solve.Setting{Platform: at, Threads: 1, Time: limit}
 	if err := backends.Use(&s, backend, false); err != nil {

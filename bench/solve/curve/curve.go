@@ -152,7 +152,9 @@ func Bandwidths(rate float64, n int) []float64 {
 // over, or once where they make their whole curve over memory; exact ones also where
 // another method's plan is better than theirs between two limits. Every point is a
 // plan that the verifier has replayed. An interrupted run returns what it has.
-func RunCurve(ctx context.Context, p *solve.Problem, methods []*solve.Method, in *solve.Instance, s solve.Setting, over Axis, values []float64) *Curve {
+func RunCurve(ctx context.Context, p *solve.Problem, methods []*solve.Method, in *solve.Instance, s solve.Setting, over Axis,
+	values []float64,
+) *Curve {
 	low, high := p.Range(in)
 	c := &Curve{
 		Format: CurveFormat, Problem: p.Name, Instance: in.Ref(), Samples: in.Samples(), Over: over, Platform: over.Place(s.Platform, 0),
@@ -362,7 +364,10 @@ func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, 
 		if err != nil {
 			return fail(err)
 		}
-		series.Points = append(series.Points, CurvePoint{At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan, PeakMemory: &report.PeakMemory, Status: solve.Feasible})
+		series.Points = append(series.Points, CurvePoint{
+			At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan,
+			PeakMemory: &report.PeakMemory, Status: solve.Feasible,
+		})
 	}
 	if len(series.Points) == 0 {
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))

@@ -77,7 +77,8 @@ func TestCurveSchema(t *testing.T) {
 	in := small(t)
 	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	_, storeAll := catalogtest.Find(t, plan.Remat, "store-all")
-	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, storeAll}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, 3))
+	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, storeAll}, in, solve.Setting{}, curve.OverMemory,
+		curve.Limits(p, in, 3))
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
 		t.Fatal(err)
@@ -180,16 +181,21 @@ func TestCurveWithoutPlans(t *testing.T) {
 	_, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	low, _ := p.Range(in)
 	limits := []float64{low}
-	if err := curve.RunCurve(context.Background(), p, []*solve.Method{storeAll}, in, solve.Setting{}, curve.OverMemory, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
+	if err := curve.RunCurve(context.Background(), p, []*solve.Method{storeAll}, in, solve.Setting{}, curve.OverMemory,
+		limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("error %v", err)
 	}
-	if err := curve.RunCurve(context.Background(), p, []*solve.Method{storeAll, persistent}, in, solve.Setting{}, curve.OverMemory, limits).Err(); err != nil {
+	if err := curve.RunCurve(context.Background(), p, []*solve.Method{storeAll, persistent}, in, solve.Setting{}, curve.OverMemory,
+		limits).Err(); err != nil {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestInstanceForms(t *testing.T) {
-	for spec, form := range map[string]string{"zoo:rnn?seq=2": chain.Kind, "zoo:rnn?seq=2&as=graph": graph.Kind, "zoo:siamese?length=2&as=join": join.Kind} {
+	for spec, form := range map[string]string{
+		"zoo:rnn?seq=2": chain.Kind, "zoo:rnn?seq=2&as=graph": graph.Kind,
+		"zoo:siamese?length=2&as=join": join.Kind,
+	} {
 		in, err := solve.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +253,10 @@ func same(x, y float64) bool { return math.Abs(x-y) <= plan.Tolerance*math.Abs(y
 // what the last one that is kept takes, which is more.
 func TestBoundsBetweenTheBreakpointsThatAreKept(t *testing.T) {
 	testfile.Long(t)
-	in, err := solve.NewInstance(&join.Join{Name: "long", Branches: []int{600}, Keep: []bool{false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1})
+	in, err := solve.NewInstance(&join.Join{
+		Name: "long", Branches: []int{600}, Keep: []bool{false}, ForwardTime: 1, BackwardTime: 1,
+		LossTime: 1,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +288,8 @@ func TestNoCurveIsBelowTheOptimum(t *testing.T) {
 	}
 	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	_, optimum := catalogtest.Find(t, plan.Remat, "optimum")
-	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, optimum}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, 5))
+	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, optimum}, in, solve.Setting{}, curve.OverMemory,
+		curve.Limits(p, in, 5))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,9 @@ import (
 // named, which commas separate. Errors that are the user's wrap solve.ErrInput. A group that
 // does not exist is said before a memory in which nothing fits: the model that the upper
 // end of the range of memory has is asked for it then.
-func Build(p *solve.Problem, f formulation.Formulation, in *solve.Instance, on platform.Platform, without string) (*formulation.Program, error) {
+func Build(p *solve.Problem, f formulation.Formulation, in *solve.Instance, on platform.Platform,
+	without string,
+) (*formulation.Program, error) {
 	program, err := method.Build(f, in, on)
 	if without == "" {
 		return program, err

@@ -40,8 +40,9 @@ type Failure struct {
 // CheckOf says what a report does.
 func CheckOf(r *check.Report, without []string) *Check {
 	c := &Check{
-		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...), Backends: r.Backends,
-		Cases: r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints,
+		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...),
+		Backends: r.Backends,
+		Cases:    r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints,
 		Layers: r.Layers, First: r.First, Expected: r.Expected, Failures: []Failure{},
 	}
 	for _, f := range r.Failures {
@@ -62,7 +63,8 @@ func (c *Check) Text(w io.Writer) {
 	if c.Expected > 0 {
 		fmt.Fprintf(w, "  of the first %d: equal %d, expected %d\n", check.DefaultCases, c.First, c.Expected)
 	}
-	fmt.Fprintf(w, "  tried: %s as starts, %s and %s of solutions\n", platform.Count(c.Starts, "plan"), platform.Count(c.Plans, "plan"), platform.Count(c.Hints, "hint"))
+	fmt.Fprintf(w, "  tried: %s as starts, %s and %s of solutions\n", platform.Count(c.Starts, "plan"), platform.Count(c.Plans, "plan"),
+		platform.Count(c.Hints, "hint"))
 	if c.Skipped > 0 {
 		fmt.Fprintf(w, "  too hard for exhaustive search: %d\n", c.Skipped)
 	}

@@ -162,10 +162,12 @@ func (set *Set) readme(w io.Writer) error {
 	fmt.Fprintf(b, "Mixed-integer programs of rematerialization, offloading and pipelines, made by workbench. All minimise. "+
 		"MPS files are free; names are at most 128 long, their originals are in comments. A start is the best plan known, "+
 		"replayed by a verifier: a line for each column. Bounds are proved in exact arithmetic or by a search of the problem, never "+
-		"by a solver's word. Numbers are in the units of the models. index.json has the same.\n\nLicence: %s, in [LICENSE](LICENSE).\n\n", set.Licence)
+		"by a solver's word. Numbers are in the units of the models. index.json has the same.\n\nLicence: %s, in [LICENSE](LICENSE).\n\n",
+		set.Licence)
 	fmt.Fprintln(b, "| model | rows | columns | integers | start | bound | what it is to the problem |\n|---|---|---|---|---|---|---|")
 	for _, m := range set.Models {
-		fmt.Fprintf(b, "| %s | %d | %d | %d | %s | %s | %s |\n", m.File, m.Size.Constraints, m.Size.Variables, m.Size.Integers, exactly(m.Best), exactly(m.Bound), m.Promise)
+		fmt.Fprintf(b, "| %s | %d | %d | %d | %s | %s | %s |\n", m.File, m.Size.Constraints, m.Size.Variables, m.Size.Integers, exactly(m.Best),
+			exactly(m.Bound), m.Promise)
 	}
 	return b.Flush()
 }

@@ -76,7 +76,8 @@ func TestSolve(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	valid(t, "formulation-solution-v1.json", s)
-	relaxed, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{Relax: true}, formulate.Wants{Values: true, Solutions: true})
+	relaxed, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{Relax: true},
+		formulate.Wants{Values: true, Solutions: true})
 	if err != nil {
 		t.Fatal(err)
 	}

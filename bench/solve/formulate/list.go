@@ -48,7 +48,10 @@ func Entries(list []formulation.Formulation) (entries []Entry) {
 func PrintEntries(w io.Writer, entries []Entry) {
 	t := render.Table(w, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
 	for _, e := range entries {
-		t.AppendRow(table.Row{e.Name, e.Problem, e.Promise, render.Wrap(e.Title, 34), render.Wrap(e.Source, 22), render.Wrap(strings.Join(e.Extra, ", "), 26)})
+		t.AppendRow(table.Row{
+			e.Name, e.Problem, e.Promise, render.Wrap(e.Title, 34), render.Wrap(e.Source, 22),
+			render.Wrap(strings.Join(e.Extra, ", "), 26),
+		})
 	}
 	t.Render()
 }
@@ -108,7 +111,8 @@ func (p *Presolved) String() string {
 	if p == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s, %s, %s", platform.Count(p.Variables, "variable"), platform.Count(p.Constraints, "constraint"), platform.Count(p.Nonzeros, "nonzero"))
+	return fmt.Sprintf("%s, %s, %s", platform.Count(p.Variables, "variable"), platform.Count(p.Constraints, "constraint"),
+		platform.Count(p.Nonzeros, "nonzero"))
 }
 
 // Explanation says why a model has no solution, by names.
@@ -138,7 +142,10 @@ type NamedLimit struct {
 
 // ExplanationOf names what an explanation numbers.
 func ExplanationOf(m *milp.Model, e *solvers.Explanation) *Explanation {
-	out := &Explanation{Format: ExplanationFormat, Status: e.Status.String(), By: e.By, Least: e.Least, Probes: e.Probes, Rows: []NamedLimit{}, Bounds: []NamedLimit{}, Relief: []NamedLimit{}}
+	out := &Explanation{
+		Format: ExplanationFormat, Status: e.Status.String(), By: e.By, Least: e.Least, Probes: e.Probes, Rows: []NamedLimit{},
+		Bounds: []NamedLimit{}, Relief: []NamedLimit{},
+	}
 	groups := m.Groups()
 	row := func(l milp.Limit) NamedLimit {
 		g := groups[m.GroupOf(l.Index)]

@@ -88,10 +88,12 @@ func (f *File) Prove(c *certificate.Certificate, file string) *Proved {
 // check returns the first thing that is wrong with c as a proof about in.
 func (v *Proved) check(in *solve.Instance, c *certificate.Certificate, file string) error {
 	if c.Instance != in.SHA256 {
-		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name, in.SHA256)
+		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name,
+			in.SHA256)
 	}
 	list := ilp.Formulations()
-	if k := slices.IndexFunc(list, func(f formulation.Formulation) bool { return f.Name == c.Formulation }); k >= 0 && list[k].Problem != c.Problem {
+	if k := slices.IndexFunc(list, func(f formulation.Formulation) bool { return f.Name == c.Formulation }); k >= 0 &&
+		list[k].Problem != c.Problem {
 		return fmt.Errorf("%s: problem: it is %s, and %s is about %s", file, c.Problem, c.Formulation, list[k].Problem)
 	}
 	var p platform.Platform

@@ -35,7 +35,8 @@ func SizeOf(m *milp.Model) Size {
 }
 
 func (s Size) String() string {
-	return fmt.Sprintf("%s (%d integer), %s, %s", platform.Count(s.Variables, "variable"), s.Integers, platform.Count(s.Constraints, "constraint"), platform.Count(s.Nonzeros, "nonzero"))
+	return fmt.Sprintf("%s (%d integer), %s, %s", platform.Count(s.Variables, "variable"), s.Integers,
+		platform.Count(s.Constraints, "constraint"), platform.Count(s.Nonzeros, "nonzero"))
 }
 
 // Solution is what a backend says of a program, cold: without a start, and
@@ -86,7 +87,9 @@ type Wants struct {
 }
 
 // Solve solves a program.
-func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in *solve.Instance, p *formulation.Program, o solvers.Options, wants Wants) (*Solution, error) {
+func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in *solve.Instance, p *formulation.Program, o solvers.Options,
+	wants Wants,
+) (*Solution, error) {
 	var points [][]float64
 	if wants.Solutions {
 		o.OnProgress = func(q solvers.Progress) {

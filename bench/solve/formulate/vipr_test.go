@@ -64,7 +64,10 @@ func TestEveryKindOfCertificateAsVIPR(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head := certificate.Certificate{Instance: strings.Repeat("0", 64), Name: in.Name, Problem: f.Problem, Formulation: f.Name, Backend: "highs"}
+		head := certificate.Certificate{
+			Instance: strings.Repeat("0", 64), Name: in.Name, Problem: f.Problem, Formulation: f.Name,
+			Backend: "highs",
+		}
 		made, err := certify.Tree(t.Context(), lp, &d, head, certify.Options{Goal: goal, Nodes: 200})
 		lp.Close()
 		if err != nil || made.Certificate == nil {
@@ -85,7 +88,8 @@ func TestEveryKindOfCertificateAsVIPR(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 			continue
 		}
-		t.Logf("%-28s %5d leaves %8d bytes %6d lines, checked in %v", f.Name, c.Leaves(), b.Len(), got.Derived, time.Since(begin).Round(time.Millisecond))
+		t.Logf("%-28s %5d leaves %8d bytes %6d lines, checked in %v", f.Name, c.Leaves(), b.Len(), got.Derived,
+			time.Since(begin).Round(time.Millisecond))
 		if c.Infeasible != got.Infeasible {
 			t.Errorf("%s: %+v", f.Name, got)
 		}

@@ -126,7 +126,8 @@ func (x *BatchPoint) fits(b *Batcher, p *plannedStep, a AllocatorChoice) bool {
 	x.Reserved, x.Internal, x.External, x.Most = 0, 0, 0, 0
 	for _, t := range p.traces {
 		r := allocator.Replay(t, a.New(b.Capacity), b.Capacity, max(1, b.Steps), false)
-		x.Reserved, x.Internal, x.External, x.Most = max(x.Reserved, r.Reserved), max(x.Internal, r.Internal), max(x.External, r.External), max(x.Most, r.Most)
+		x.Reserved, x.Internal, x.External, x.Most = max(x.Reserved, r.Reserved), max(x.Internal, r.Internal), max(x.External, r.External),
+			max(x.Most, r.Most)
 		if r.Failure != nil {
 			x.Why = fmt.Sprintf("%s finds no room for %s", a.Name(), r.Failure.Block)
 			return false

@@ -79,7 +79,9 @@ type FragmentedRun struct {
 
 // Fragment replays the memory of p, a plan of the problem, through each allocator. An invalid plan is an
 // error of the user's. O(replays · operations · log).
-func Fragment(ctx context.Context, problem *solve.Problem, in *solve.Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
+func Fragment(ctx context.Context, problem *solve.Problem, in *solve.Instance, p *plan.Plan,
+	o FragmentationOptions,
+) (*Fragmentation, error) {
 	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, o.Unit)
 	if err != nil {
 		return nil, solve.InputError(err)

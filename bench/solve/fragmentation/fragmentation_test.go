@@ -64,14 +64,16 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 				if m.Solver || m.Kind == solve.Relaxed || m.Unverified || strings.Contains(m.Name, "slots") {
 					continue
 				}
-				if p.Name == plan.RematOffload && m.Name == "search" || m.Name == "optimum" || m.Name == "autoswap" || strings.HasPrefix(m.Name, "branch-and-bound-") {
+				if p.Name == plan.RematOffload && m.Name == "search" || m.Name == "optimum" || m.Name == "autoswap" ||
+					strings.HasPrefix(m.Name, "branch-and-bound-") {
 					continue // slow, and their plans have the same operations
 				}
 				r := solve.Run(context.Background(), p, m, in, setting)
 				if r.Plan == nil || r.Status == solve.Failed {
 					continue
 				}
-				f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
+				f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan,
+					fragmentation.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
 				if err != nil {
 					t.Errorf("%s %s: %v", p.Name, m.Name, err)
 					continue
@@ -110,7 +112,10 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 
 func TestLargestBatch(t *testing.T) {
 	p, m := catalogtest.Find(t, plan.Remat, "store-all")
-	b := &fragmentation.Batcher{Problem: p, Network: "zoo:resnet18?batch=7&image=64", Capacity: 1 << 30, Setting: solve.Setting{Time: time.Minute}}
+	b := &fragmentation.Batcher{
+		Problem: p, Network: "zoo:resnet18?batch=7&image=64", Capacity: 1 << 30,
+		Setting: solve.Setting{Time: time.Minute},
+	}
 	virtual := fragmentation.AllocatorChoice{Chunk: 2 << 20}
 	x, err := b.Largest(context.Background(), m, virtual)
 	if err != nil || !x.Fits || x.Batch < 2 {
@@ -134,7 +139,8 @@ func TestLargestBatch(t *testing.T) {
 	if err != nil || none.Fits || none.Batch != 0 {
 		t.Errorf("%+v %v", none, err)
 	}
-	if err := fragmentation.NoBatch([]*fragmentation.BatchPoint{none}); !errors.Is(err, fragmentation.ErrNoBatch) || !errors.Is(err, plan.ErrNoPlan) {
+	if err := fragmentation.NoBatch([]*fragmentation.BatchPoint{none}); !errors.Is(err, fragmentation.ErrNoBatch) ||
+		!errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("error %v", err)
 	}
 	if err := fragmentation.NoBatch([]*fragmentation.BatchPoint{none, x}); err != nil {
@@ -165,12 +171,18 @@ func TestLateFragmentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting := solve.Setting{Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
+	setting := solve.Setting{Platform: platform.Platform{
+		Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}),
+		Bandwidth: 12e9,
+	}}
 	r := solve.Run(t.Context(), p, m, in, setting)
 	if r.Plan == nil {
 		t.Fatal(r.Err)
 	}
-	o := fragmentation.FragmentationOptions{Allocators: []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited, Steps: 3}
+	o := fragmentation.FragmentationOptions{
+		Allocators: []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited,
+		Steps: 3,
+	}
 	soon, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +193,8 @@ func TestLateFragmentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, work := range late.Runs {
-		if before := soon.Runs[i]; work.Requested < before.Requested || float64(work.Requested) > setting.Platform.Memory || work.Requests > before.Requests || work.AtPeak == before.AtPeak {
+		if before := soon.Runs[i]; work.Requested < before.Requested || float64(work.Requested) > setting.Platform.Memory ||
+			work.Requests > before.Requests || work.AtPeak == before.AtPeak {
 			t.Errorf("%s: %+v late, %+v at once, in %g", work.Allocator, work.Report, before.Report, setting.Platform.Memory)
 		}
 	}
@@ -194,7 +207,8 @@ func TestLateFragmentation(t *testing.T) {
 	if r = solve.Run(t.Context(), p, m, in, setting); r.Plan == nil {
 		t.Fatal(r.Err)
 	}
-	if _, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o); !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), "late") {
+	if _, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o); !errors.Is(err, solve.ErrInput) ||
+		!strings.Contains(err.Error(), "late") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -219,7 +233,8 @@ func TestFragmentationSchemas(t *testing.T) {
 	}
 	replayed := func(capacity int64) string {
 		t.Helper()
-		f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
+		f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan,
+			fragmentation.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

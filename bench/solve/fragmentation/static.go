@@ -39,7 +39,10 @@ func static(ctx context.Context, t *allocator.Trace, name string, capacity int64
 		r.Capacity = capacity
 	}
 	if f.Height > capacity {
-		r.Failure = &allocator.Failure{Step: 1, Block: platform.Count(len(t.Blocks), "buffer"), Size: f.Height, Fragmented: replayed.Requested <= capacity}
+		r.Failure = &allocator.Failure{
+			Step: 1, Block: platform.Count(len(t.Blocks), "buffer"), Size: f.Height,
+			Fragmented: replayed.Requested <= capacity,
+		}
 	}
 	return FragmentedRun{Report: r, Least: f.Height}, nil
 }

@@ -70,7 +70,10 @@ func activationsMoved(in *solve.Instance, p *plan.Plan) float64 {
 func movedToHost(again bool) func(*solve.Instance, *solve.Result) []solve.Line {
 	waiting := solve.Waiting(again)
 	return func(in *solve.Instance, r *solve.Result) []solve.Line {
-		return append(waiting(in, r), solve.Line{Label: "moved", Text: fmt.Sprintf("%.1f %% of the activations to the host", 100*activationsMoved(in, r.Plan))})
+		return append(waiting(in, r), solve.Line{
+			Label: "moved",
+			Text:  fmt.Sprintf("%.1f %% of the activations to the host", 100*activationsMoved(in, r.Plan)),
+		})
 	}
 }
 
@@ -79,16 +82,24 @@ const shorter = "use greedy or vdnn, or join layers"
 
 // offloadMethods is the table of methods for activation offloading.
 func OffloadMethods() []*solve.Method {
-	slots := heuristic("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(activationoffload.DynProgSlots))
+	slots := heuristic("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2",
+		"dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(activationoffload.DynProgSlots))
 	slots.Slots = solve.DefaultSlots
 	methods := []*solve.Method{
-		heuristic("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)", limited(activationoffload.Greedy)),
-		heuristic("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)", limited(activationoffload.VDNN)),
-		heuristic("tflms", "TFLMS, [004] 3.4.1", "the first n activations, fetched so many layers ahead; the best of the grid", "O(N³)", limited(activationoffload.TFLMS)),
-		heuristic("autoswap", "AutoSwap, [004] 3.4.1", "four priority scores, weighted; the weights by a seeded search", "O(N²), some hundred schedules", seeded(activationoffload.AutoSwap)),
+		heuristic("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)",
+			limited(activationoffload.Greedy)),
+		heuristic("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)",
+			limited(activationoffload.VDNN)),
+		heuristic("tflms", "TFLMS, [004] 3.4.1", "the first n activations, fetched so many layers ahead; the best of the grid", "O(N³)",
+			limited(activationoffload.TFLMS)),
+		heuristic("autoswap", "AutoSwap, [004] 3.4.1", "four priority scores, weighted; the weights by a seeded search",
+			"O(N²), some hundred schedules", seeded(activationoffload.AutoSwap)),
 		slots,
-		heuristic("dynprog", "[000], [004] Alg. 5, Thm 10", "the best set with transfers in parts, scheduled whole; exact numbers, dominated states dropped; not optimal, though printed so", "O(N·states²), states limited", limited(activationoffload.DynProg)),
-		heuristic("search", "ours", "changes sets and orders at random, from the best of the others, until a bound is met", "a schedule a move", seeded(activationoffload.Search)),
+		heuristic("dynprog", "[000], [004] Alg. 5, Thm 10",
+			"the best set with transfers in parts, scheduled whole; exact numbers, dominated states dropped; not optimal, though printed so",
+			"O(N·states²), states limited", limited(activationoffload.DynProg)),
+		heuristic("search", "ours", "changes sets and orders at random, from the best of the others, until a bound is met", "a schedule a move",
+			seeded(activationoffload.Search)),
 		{
 			Name: "fractional", Kind: solve.Relaxed, Source: "[004] Thm 8",
 			Summary:    "the optimum when parts of activations may move: a lower bound, no plan",
@@ -109,7 +120,8 @@ func OffloadMethods() []*solve.Method {
 		},
 		{
 			Name: "offload-milp", Kind: solve.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
-			Summary:    fmt.Sprintf("search, and beside it optimum, then a MILP that bounds all plans, and up to %d layers the exact one", ilpoffload.ExactLayers),
+			Summary: fmt.Sprintf("search, and beside it optimum, then a MILP that bounds all plans, and up to %d layers the exact one",
+				ilpoffload.ExactLayers),
 			Complexity: "exponential; O(N²) columns",
 			Parts:      []string{"greedy", "vdnn", "tflms", "autoswap", "dynprog", "search", "optimum"},
 		},

@@ -123,7 +123,10 @@ type joint struct {
 }
 
 func newJoint(ctx context.Context, in *solve.Instance, s solve.Setting, closed float64) *joint {
-	j := &joint{in: in, s: s, out: &solve.Outcome{}, closed: closed, wanted: s.Document, shown: solve.Progress{Objective: math.NaN(), Bound: closed}}
+	j := &joint{
+		in: in, s: s, out: &solve.Outcome{}, closed: closed, wanted: s.Document,
+		shown: solve.Progress{Objective: math.NaN(), Bound: closed},
+	}
 	j.ctx, j.stop = context.WithCancel(ctx)
 	if tell, start := s.OnProgress, time.Now(); tell != nil {
 		j.s.OnProgress = func(p solve.Progress) {

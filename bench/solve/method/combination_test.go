@@ -132,13 +132,16 @@ func (x *trial) combination(ended map[string]time.Duration) *combination {
 		},
 	}
 	for i, q := range x.quick {
-		c.quick = append(c.quick, &solve.Method{Name: fmt.Sprint("quick ", i), Run: func(ctx context.Context, _ *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
-			if !q.work(ctx) {
-				return nil, context.Cause(ctx)
-			}
-			done(fmt.Sprint("quick ", i))
-			return q.found(&s)
-		}})
+		c.quick = append(c.quick, &solve.Method{
+			Name: fmt.Sprint("quick ", i),
+			Run: func(ctx context.Context, _ *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
+				if !q.work(ctx) {
+					return nil, context.Cause(ctx)
+				}
+				done(fmt.Sprint("quick ", i))
+				return q.found(&s)
+			},
+		})
 	}
 	return c
 }

@@ -62,7 +62,8 @@ func seeded(work func(context.Context, *chain.Chain, platform.Platform, uint64) 
 // is no plan is a result.
 func inputError(err error) error {
 	var infeasible *plan.Infeasible
-	if err == nil || errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return solve.InputError(err)
@@ -103,7 +104,8 @@ type quantity struct {
 func calculable(in *solve.Instance, list ...quantity) error {
 	for _, x := range list {
 		if !(x.value <= largest) {
-			return solve.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", solve.KindWord(in.Kind()), in.Name, x.value, largest))
+			return solve.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", solve.KindWord(in.Kind()), in.Name,
+				x.value, largest))
 		}
 	}
 	return nil
@@ -142,7 +144,9 @@ type boundKey struct {
 // closedForms returns the best of the bounds of a problem in closed form, alone that of
 // the computations where there is no other. Every run on the instance asks for it, and it may
 // addOutcome a tenth of a second.
-func closedForms(problem string, alone func(*solve.Instance, solve.Setting) solve.Bound, bounds func(*solve.Instance, solve.Setting) ([]solve.Bound, error)) func(*solve.Instance, solve.Setting) solve.Bound {
+func closedForms(problem string, alone func(*solve.Instance, solve.Setting) solve.Bound,
+	bounds func(*solve.Instance, solve.Setting) ([]solve.Bound, error),
+) func(*solve.Instance, solve.Setting) solve.Bound {
 	return func(in *solve.Instance, s solve.Setting) solve.Bound {
 		return solve.Searched(in, boundKey{problem, s.Platform, s.MemoryModel}, func() solve.Bound {
 			best := alone(in, s)
@@ -166,7 +170,8 @@ func computations(in *solve.Instance, _ solve.Setting) solve.Bound {
 }
 
 // ofChain adapts the bounds of a package of chains.
-func ofChain(bounds func(*chain.Chain, platform.Platform) ([]solve.Bound, error)) func(*solve.Instance, solve.Setting) ([]solve.Bound, error) {
+func ofChain(bounds func(*chain.Chain, platform.Platform) ([]solve.Bound, error)) func(*solve.Instance,
+	solve.Setting) ([]solve.Bound, error) {
 	return func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		return bounds(in.Chain(), s.Platform)
 	}
@@ -190,7 +195,9 @@ func reportProgress(s *solve.Setting, start time.Time, phase string, p *plan.Pla
 }
 
 // certifiedRoot returns the bounds, certified, of the relaxation of a program.
-func certifiedRoot(ctx context.Context, in *solve.Instance, s solve.Setting, build func() (*formulation.Program, error)) ([]solve.Bound, error) {
+func certifiedRoot(ctx context.Context, in *solve.Instance, s solve.Setting,
+	build func() (*formulation.Program, error),
+) ([]solve.Bound, error) {
 	r, err := s.Task(in, "bounds", nil).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
 		if sofar.Program != nil {
 			return nil, nil

@@ -42,9 +42,14 @@ func Flush() *solve.Problem {
 		Bound:   flushBound,
 		Methods: FlushMethods,
 		Does: func(p *plan.Plan) string {
-			list := []solve.Count{{Word: "forwards", Ops: []string{plan.OpF}}, {Word: "backwards", Ops: []string{plan.OpB}}, {Word: "of the weights", Ops: []string{plan.OpW}}}
+			list := []solve.Count{
+				{Word: "forwards", Ops: []string{plan.OpF}},
+				{Word: "backwards", Ops: []string{plan.OpB}},
+				{Word: "of the weights", Ops: []string{plan.OpW}},
+			}
 			if p.Moves() {
-				list = append(list, solve.Count{Word: "copies to the host", Ops: []string{plan.OpO}}, solve.Count{Word: "back", Ops: []string{plan.OpP}})
+				list = append(list, solve.Count{Word: "copies to the host", Ops: []string{plan.OpO}},
+					solve.Count{Word: "back", Ops: []string{plan.OpP}})
 			}
 			return solve.Counts(list...)(p)
 		},
@@ -73,8 +78,10 @@ func flushTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 	}
 	span, write := r.Report.Flush.Span, platform.FormatSeconds
 	return []solve.Line{
-		{Label: "pipeline", Text: fmt.Sprintf("%s, %s on %s", platform.Count(v.Jobs, "micro-batch"), v.Platform.Placement, platform.Count(v.GPUs, "GPU"))},
-		{Label: "span", Text: fmt.Sprintf("%s: idle %.2f %% of all GPUs' time", write(span), 100*max(0, 1-load/max(span*float64(v.GPUs), 1e-300)))},
+		{Label: "pipeline", Text: fmt.Sprintf("%s, %s on %s", platform.Count(v.Jobs, "micro-batch"), v.Platform.Placement,
+			platform.Count(v.GPUs, "GPU"))},
+		{Label: "span", Text: fmt.Sprintf("%s: idle %.2f %% of all GPUs' time", write(span),
+			100*max(0, 1-load/max(span*float64(v.GPUs), 1e-300)))},
 		{Label: "makespan", Text: write(r.Report.Makespan)},
 	}
 }
@@ -116,27 +123,39 @@ func flushBound(in *solve.Instance, s solve.Setting) solve.Bound {
 // FlushMethods is the table of methods for pipelines that flush.
 func FlushMethods() []*solve.Method {
 	named := func(name, source, summary, complexity string, order heuristics.Method) *solve.Method {
-		return flushMethod(name, solve.Heuristic, source, summary, complexity, func(ctx context.Context, v *flush.Instance, _ heuristics.Goal) heuristics.Found {
-			return heuristics.Found{Order: order(ctx, v)}
-		})
+		return flushMethod(name, solve.Heuristic, source, summary, complexity,
+			func(ctx context.Context, v *flush.Instance, _ heuristics.Goal) heuristics.Found {
+				return heuristics.Found{Order: order(ctx, v)}
+			})
 	}
 	return []*solve.Method{
 		named("gpipe", "Huang et al. 2019", "all forwards, then all backwards", "O(operations)", heuristics.Send(heuristics.GPipe)),
-		named("1f1b", "Narayanan et al. 2019", "as many forwards as stages behind, then backward and forward by turns", "O(operations)", heuristics.Send(heuristics.OneFOneB)),
-		named("1f1b-interleaved", "Narayanan et al. 2021", "1F1B of GPUs with several stages, in groups of as many micro-batches as GPUs", "O(operations)", heuristics.Send(heuristics.Interleaved)),
+		named("1f1b", "Narayanan et al. 2019", "as many forwards as stages behind, then backward and forward by turns", "O(operations)",
+			heuristics.Send(heuristics.OneFOneB)),
+		named("1f1b-interleaved", "Narayanan et al. 2021", "1F1B of GPUs with several stages, in groups of as many micro-batches as GPUs",
+			"O(operations)", heuristics.Send(heuristics.Interleaved)),
 		named("zb-h1", "Qi et al. 2024, §2.1", "1F1B with W later, in the memory of 1F1B", "O(operations)", heuristics.Send(heuristics.ZBH1)),
-		named("zb-h2", "Qi et al. 2024, §2.2", "twice as many forwards at first, in twice the memory of 1F1B", "O(operations)", heuristics.Send(heuristics.ZBH2)),
-		named("zb-auto", "Qi et al. 2024, §3.1", "the authors' heuristic: waves of forwards and backwards, W in the gaps, the best of eight ways", "O(operations)", heuristics.Send(heuristics.ZBAuto)),
-		named("zb-v", "Qi et al. NeurIPS 2024", "building blocks of the placement V in the memory of 1F1B", "O(blocks·operations)", heuristics.Send(heuristics.ZBV)),
-		named("v-half", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about half of it", "O(blocks·operations)", heuristics.Send(heuristics.VHalf)),
-		named("v-min", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about a third of it", "O(blocks·operations)", heuristics.Send(heuristics.VMin)),
-		named("list", "ours", "list scheduling by events, with some dozens of caps and priorities: the best of these", "O(rules·operations·log)", heuristics.List),
-		flushMethod("modulo", solve.Heuristic, "Lam 1988", "software pipelining: the way of one micro-batch, repeated with periods that are tried", "O(tries·operations·log)",
+		named("zb-h2", "Qi et al. 2024, §2.2", "twice as many forwards at first, in twice the memory of 1F1B", "O(operations)",
+			heuristics.Send(heuristics.ZBH2)),
+		named("zb-auto", "Qi et al. 2024, §3.1", "the authors' heuristic: waves of forwards and backwards, W in the gaps, the best of eight ways",
+			"O(operations)", heuristics.Send(heuristics.ZBAuto)),
+		named("zb-v", "Qi et al. NeurIPS 2024", "building blocks of the placement V in the memory of 1F1B", "O(blocks·operations)",
+			heuristics.Send(heuristics.ZBV)),
+		named("v-half", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about half of it", "O(blocks·operations)",
+			heuristics.Send(heuristics.VHalf)),
+		named("v-min", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about a third of it", "O(blocks·operations)",
+			heuristics.Send(heuristics.VMin)),
+		named("list", "ours", "list scheduling by events, with some dozens of caps and priorities: the best of these", "O(rules·operations·log)",
+			heuristics.List),
+		flushMethod("modulo", solve.Heuristic, "Lam 1988",
+			"software pipelining: the way of one micro-batch, repeated with periods that are tried", "O(tries·operations·log)",
 			func(ctx context.Context, v *flush.Instance, g heuristics.Goal) heuristics.Found {
 				return heuristics.Found{Order: heuristics.Send(heuristics.Modulo(g.Seed))(ctx, v)}
 			}),
-		flushMethod("search", solve.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others, and large neighbourhoods until the limit", "O(operations) a step", heuristics.Restart),
-		flushMethod("exact", solve.Exact, "ours", "search, then a complete search of start times and branch and bound over the orders", "exponential", heuristics.Exact),
+		flushMethod("search", solve.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others, and "+
+			"large neighbourhoods until the limit", "O(operations) a step", heuristics.Restart),
+		flushMethod("exact", solve.Exact, "ours", "search, then a complete search of start times and branch and bound over the orders",
+			"exponential", heuristics.Exact),
 		{
 			Name: "flush-milp", Kind: solve.Exact, Source: "Qi et al. 2024, App. G; ours", Solver: true,
 			Summary:    "search, then the MILP of the orders with cuts of each GPU",
@@ -147,7 +166,9 @@ func FlushMethods() []*solve.Method {
 }
 
 // flushMethod is a method without a solver.
-func flushMethod(name string, kind solve.Kind, source, summary, complexity string, work func(context.Context, *flush.Instance, heuristics.Goal) heuristics.Found) *solve.Method {
+func flushMethod(name string, kind solve.Kind, source, summary, complexity string,
+	work func(context.Context, *flush.Instance, heuristics.Goal) heuristics.Found,
+) *solve.Method {
 	return &solve.Method{
 		Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
 		Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
@@ -200,7 +221,8 @@ func flushPlan(v *flush.Instance, name string, o flush.Order) (*plan.Plan, error
 		return nil, fmt.Errorf("%s on placement %s: %w in this memory", name, v.Platform.Placement, plan.ErrNoPlan)
 	}
 	if !v.KeepsMemory(o) {
-		return nil, fmt.Errorf("%s: %w: its order takes more than %.f bytes on some GPU", name, plan.ErrNoPlan, v.Partition.Unit.Bytes(v.Platform.Memory))
+		return nil, fmt.Errorf("%s: %w: its order takes more than %.f bytes on some GPU", name, plan.ErrNoPlan,
+			v.Partition.Unit.Bytes(v.Platform.Memory))
 	}
 	s, err := v.Schedule(o)
 	if err != nil {

@@ -32,7 +32,9 @@ type Choice struct{ Recompute, Offload, Memory string }
 // Stages cuts a chain into stages by a choice, that of auto for the platform; of it, said is how
 // many stages do what, and what no choice is better than. The error wraps
 // solve.ErrInput or, where no choice has a plan, plan.ErrNoPlan.
-func Stages(ctx context.Context, c *chain.Chain, cut stages.Cutting, w Choice, p platform.Platform) (in *stages.Partition, said string, err error) {
+func Stages(ctx context.Context, c *chain.Chain, cut stages.Cutting, w Choice,
+	p platform.Platform,
+) (in *stages.Partition, said string, err error) {
 	n := max(0, cut.Stages)
 	options := []int{keeps}
 	named := map[int][]bool{}
@@ -75,7 +77,9 @@ func Stages(ctx context.Context, c *chain.Chain, cut stages.Cutting, w Choice, p
 }
 
 // chosen chooses among options, for so much memory as the platform has, and says what came of it.
-func chosen(ctx context.Context, of func([]int) (*stages.Partition, error), options []int, n int, memory string, p platform.Platform) (choice []int, said string, err error) {
+func chosen(ctx context.Context, of func([]int) (*stages.Partition, error), options []int, n int, memory string,
+	p platform.Platform,
+) (choice []int, said string, err error) {
 	choice, err = heuristics.Choose(ctx, n, len(options), func(choice []int) (*flush.Instance, error) {
 		in, err := of(choice)
 		if err != nil {
@@ -107,7 +111,8 @@ func chosen(ctx context.Context, of func([]int) (*stages.Partition, error), opti
 	case math.IsInf(least, 1):
 		return nil, "", fmt.Errorf("%w: no choice of stages that %s fits in %s", plan.ErrNoPlan, strings.Join(what, " or "), memory)
 	case choice == nil:
-		return nil, "", fmt.Errorf("%w: of the choices of stages that %s none that was tried fits in %s", plan.ErrNoPlan, strings.Join(what, " or "), memory)
+		return nil, "", fmt.Errorf("%w: of the choices of stages that %s none that was tried fits in %s", plan.ErrNoPlan,
+			strings.Join(what, " or "), memory)
 	}
 	for k, option := range options[1:] {
 		count := 0
@@ -118,7 +123,8 @@ func chosen(ctx context.Context, of func([]int) (*stages.Partition, error), opti
 		}
 		what[k] = fmt.Sprintf("%d of %d stages %s", count, n, does[option])
 	}
-	return choice, fmt.Sprintf("%s; whichever do, the %s is at least %s", strings.Join(what, ", "), cmp.Or(p.Objective, plan.SpanObjective), platform.FormatSeconds(least)), nil
+	return choice, fmt.Sprintf("%s; whichever do, the %s is at least %s", strings.Join(what, ", "), cmp.Or(p.Objective, plan.SpanObjective),
+		platform.FormatSeconds(least)), nil
 }
 
 // numbered returns which stages a word names; none for auto.

@@ -22,7 +22,8 @@ func TestStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	cutBy := func(word, memory string) (string, error) {
-		p, _, err := method.Stages(t.Context(), c, stages.Cutting{Stages: 4, Weight: 0.5, WeightMemory: 0.5, Copies: 3}, method.Choice{Recompute: word, Offload: "none", Memory: memory},
+		p, _, err := method.Stages(t.Context(), c, stages.Cutting{Stages: 4, Weight: 0.5, WeightMemory: 0.5, Copies: 3},
+			method.Choice{Recompute: word, Offload: "none", Memory: memory},
 			platform.Platform{Processors: 2, MicroBatches: 4, Placement: plan.VShaped})
 		if err != nil {
 			return "", err
@@ -46,7 +47,12 @@ func TestStages(t *testing.T) {
 		word, memory string
 		want         error
 	}{
-		{"some", "", solve.ErrInput}, {"0", "", solve.ErrInput}, {"1,5", "", solve.ErrInput}, {"auto", "", solve.ErrInput}, {"auto", "50%", solve.ErrInput}, {"auto", "1MB", plan.ErrNoPlan},
+		{"some", "", solve.ErrInput},
+		{"0", "", solve.ErrInput},
+		{"1,5", "", solve.ErrInput},
+		{"auto", "", solve.ErrInput},
+		{"auto", "50%", solve.ErrInput},
+		{"auto", "1MB", plan.ErrNoPlan},
 	} {
 		if got, err := cutBy(x.word, x.memory); !errors.Is(err, x.want) {
 			t.Errorf("%s with %q: stages %q, %v", x.word, x.memory, got, err)

@@ -29,7 +29,9 @@ var LayoutMethods = []string{"uniform", "hand", "bottleneck", "local-search", "e
 // Layout lays out a chain on the GPUs of a platform by a method, "" being exact: local search and, of few layers, all layouts. The
 // plan is replayed by the verifier of pipelines. proved says that a search excluded everything better. The error wraps solve.ErrInput, is
 // a *plan.Infeasible, or wraps plan.ErrNoPlan.
-func Layout(ctx context.Context, c *chain.Chain, p platform.Platform, s layout.Setting, name string, g heuristics.Goal) (f *file.File, proved bool, err error) {
+func Layout(ctx context.Context, c *chain.Chain, p platform.Platform, s layout.Setting, name string,
+	g heuristics.Goal,
+) (f *file.File, proved bool, err error) {
 	in, err := layout.New(c, p, s)
 	if err != nil {
 		return nil, false, solve.InputError(err)
@@ -55,7 +57,8 @@ func Layout(ctx context.Context, c *chain.Chain, p platform.Platform, s layout.S
 		return nil, false, solve.InputError(fmt.Errorf("--method %q: %s", name, nearest.Hint(name, LayoutMethods)))
 	}
 	if found == nil {
-		return nil, false, fmt.Errorf("layout: %w: %s has none that fits in %s on each of %d GPUs", plan.ErrNoPlan, name, platform.FormatBytes(c.Unit.Bytes(p.Memory)), p.Processors)
+		return nil, false, fmt.Errorf("layout: %w: %s has none that fits in %s on each of %d GPUs", plan.ErrNoPlan, name,
+			platform.FormatBytes(c.Unit.Bytes(p.Memory)), p.Processors)
 	}
 	f, err = written(in, found, name)
 	if err != nil {
@@ -82,7 +85,8 @@ func written(in *layout.Instance, found *heuristics.Found, name string) (*file.F
 		return nil, fmt.Errorf("layout: %s made a plan that breaks a rule: %s", name, report.Violations[0].Detail)
 	}
 	f := &file.File{
-		Chain: in.Chain.Name, Placement: found.View.GPU, MicroBatches: in.Jobs, Memory: in.Chain.Unit.Bytes(in.Platform.Memory), Objective: in.Platform.Objective, Method: name,
+		Chain: in.Chain.Name, Placement: found.View.GPU, MicroBatches: in.Jobs, Memory: in.Chain.Unit.Bytes(in.Platform.Memory),
+		Objective: in.Platform.Objective, Method: name,
 		Makespan: report.Makespan, Span: report.Flush.Span, PeakMemory: report.PeakMemory, LayoutBound: found.View.Bound().Value,
 	}
 	from := 0
@@ -112,7 +116,8 @@ func LayoutText(f *file.File, proved bool) string {
 		value, word = f.Span, "span"
 	}
 	seconds := platform.FormatSeconds
-	fmt.Fprintf(&b, "layout of %s: %s in %s on %s of %s, %s\n", f.Chain, platform.Count(len(f.Layers), "layer"), platform.Count(len(f.Cuts), "stage"),
+	fmt.Fprintf(&b, "layout of %s: %s in %s on %s of %s, %s\n", f.Chain, platform.Count(len(f.Layers), "layer"),
+		platform.Count(len(f.Cuts), "stage"),
 		platform.Count(gpus, "GPU"), platform.FormatBytes(f.Memory), platform.Count(f.MicroBatches, "micro-batch"))
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s %s\n", label, fmt.Sprintf(format, args...))

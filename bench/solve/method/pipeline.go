@@ -52,7 +52,8 @@ func Pipeline() *solve.Problem {
 		Does:    layersOfGPUs,
 		Times: func(_ *solve.Instance, r *solve.Result) []solve.Line {
 			return []solve.Line{
-				{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))},
+				{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan),
+					platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))},
 				counted(r.Platform),
 			}
 		},
@@ -104,7 +105,10 @@ func pipelineRange(in *solve.Instance) (low, high float64) {
 }
 
 func pipelineSpan(in *solve.Instance) (low, high float64) {
-	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies, Model: in.Model()}
+	p := platform.Platform{
+		Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
+		Model: in.Model(),
+	}
 	x, err := layersOf(in, p, "")
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
@@ -147,19 +151,32 @@ func pipelineBound() func(*solve.Instance, solve.Setting) solve.Bound {
 // pipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*solve.Method {
 	heuristic := func(name, source, summary, complexity string, work pipelinegraph.Method, first ...pipelinegraph.Method) *solve.Method {
-		return &solve.Method{Name: name, Kind: solve.Heuristic, Source: source, Summary: summary, Complexity: complexity, Run: onLayers(name, work, first...)}
+		return &solve.Method{
+			Name: name, Kind: solve.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: onLayers(name, work, first...),
+		}
 	}
 	list := []*solve.Method{
-		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500; where that does not settle, and of graphs always, with 1F1B*; with --replicas stages on several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream, pipeline.PipeDreamStar),
-		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
-		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches", "O(P·n²)", pipeline.PipeDreamStarMemory),
+		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of "+
+			"mini-batches in flight, simulated for 500; where that does not settle, and of graphs always, with 1F1B*; with --replicas stages on "+
+			"several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream, pipeline.PipeDreamStar),
+		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)",
+			pipeline.PipeDreamStar),
+		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches",
+			"O(P·n²)", pipeline.PipeDreamStarMemory),
 		heuristic("gpipe", "GPipe", "k micro-batches forwards, then backwards, then a flush; the best k", "O(P·n²)", pipeline.GPipe),
-		heuristic("1f1b", "PipeDream", "its partition and as many mini-batches in flight as stages", "O(P·n²) and a simulation", pipeline.OneFOneB),
-		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)", pipeline.OneFOneBStar),
+		heuristic("1f1b", "PipeDream", "its partition and as many mini-batches in flight as stages", "O(P·n²) and a simulation",
+			pipeline.OneFOneB),
+		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)",
+			pipeline.OneFOneBStar),
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
-		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "O(P·n²·grid) a period, and the schedules", pipeline.MadPipe),
-		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
-		heuristic(searching, "ours", "moves layers and stages between processors, from the best of the others, beam searches over allocations, and annealing of orders; with --replicas stages on several GPUs", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
+		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler",
+			"O(P·n²·grid) a period, and the schedules", pipeline.MadPipe),
+		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list "+
+			"scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
+		heuristic(searching, "ours", "moves layers and stages between processors, from the best of the others, beam searches over "+
+			"allocations, and annealing of orders; with --replicas stages on several GPUs", "a schedule a move, O(200·n³) a beam", pipeline.Search,
+			pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "madpipe-milp", Kind: solve.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
@@ -167,7 +184,8 @@ func PipelineMethods() []*solve.Method {
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
-		exactPipeline("branch-and-bound", "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations"),
+		exactPipeline("branch-and-bound", "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays "+
+			"and memory, and their patterns by the order of operations"),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "pipeline-ilp", Kind: solve.Exact, Source: "[004] ch. 6; ours", Solver: true,
@@ -179,8 +197,9 @@ func PipelineMethods() []*solve.Method {
 		{
 			Takes: []string{chain.Kind},
 			Name:  "pipeline-milp", Kind: solve.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
-			Parts:      []string{"1f1b-star", "k-periodic", "madpipe", "search", "branch-and-bound"},
-			Summary:    "search and branch-and-bound, patterns of several mini-batches a period, certified bounds in closed form, and the ILP of chapter 6 for up to 8 layers",
+			Parts: []string{"1f1b-star", "k-periodic", "madpipe", "search", "branch-and-bound"},
+			Summary: "search and branch-and-bound, patterns of several mini-batches a period, certified bounds in closed form, and the ILP " +
+				"of chapter 6 for up to 8 layers",
 			Complexity: "exponential, as branch-and-bound",
 			Run:        pipelineMILP,
 		},
@@ -204,7 +223,8 @@ const (
 func straight(name string, work worker) worker {
 	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 		if s.Platform.Replicas {
-			return nil, inputError(fmt.Errorf("%w: %s plans each stage on one GPU; with replicas there are %s and %s", view.ErrPlatform, name, pipeDream, searching))
+			return nil, inputError(fmt.Errorf("%w: %s plans each stage on one GPU; with replicas there are %s and %s", view.ErrPlatform, name,
+				pipeDream, searching))
 		}
 		return work(ctx, in, s)
 	}
@@ -253,7 +273,8 @@ func searchedPipeline(ctx context.Context, in *solve.Instance, s *solve.Setting,
 
 // branches names the search, and how far it went.
 func branches(r *pipeline.ExactResult) string {
-	return fmt.Sprintf("branch and bound (%s, %s about patterns)", platform.Count(r.Allocations, "allocation"), platform.Count(r.Patterns, "decision"))
+	return fmt.Sprintf("branch and bound (%s, %s about patterns)", platform.Count(r.Allocations, "allocation"),
+		platform.Count(r.Patterns, "decision"))
 }
 
 // period is that of the plan, +Inf: there is none.
@@ -281,7 +302,10 @@ func branchAndBound(out *solve.Outcome, ctx context.Context, in *solve.Instance,
 	by := branches(r)
 	anyK := proof.BySearch(r.AnyK.Period, by)
 	anyK.Why = r.AnyK.Why
-	one := solve.Bound{Value: r.OnePeriodic.Period, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}, Why: r.OnePeriodic.Why}
+	one := solve.Bound{
+		Value: r.OnePeriodic.Period, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic},
+		Why: r.OnePeriodic.Why,
+	}
 	out.Bounds = append(out.Bounds, one, anyK)
 	out.Stopped = !closedWithin(out, s)
 	reportProgress(s, start, "branch and bound", out.Plan, r.OnePeriodic.Period, r.Allocations)

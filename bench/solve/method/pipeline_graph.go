@@ -62,7 +62,8 @@ func onLayers(name string, work pipelinegraph.Method, first ...pipelinegraph.Met
 		case left != "": // the quickest: on a large graph 1F1B* alone may take all the time
 			methods = slices.Insert(methods, 0, pipeline.PipeDreamStar)
 		}
-		p, cut, err := pipelinegraph.Plan(ctx, f.view, f.lattice, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}, methods...)
+		p, cut, err := pipelinegraph.Plan(ctx, f.view, f.lattice, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()},
+			methods...)
 		if err != nil {
 			return nil, inputError(err)
 		}
@@ -79,7 +80,8 @@ func onLayers(name string, work pipelinegraph.Method, first ...pipelinegraph.Met
 func (f forward) left() string {
 	switch {
 	case f.lattice == nil:
-		return fmt.Sprintf("the graph has more than %d ideals, however coarse: only the order of the file was tried, and no bound is proved by its cuts", pipelinegraph.MostIdeals)
+		return fmt.Sprintf("the graph has more than %d ideals, however coarse: only the order of the file was tried, and no bound is proved "+
+			"by its cuts", pipelinegraph.MostIdeals)
 	case len(f.lattice.Atoms) == f.view.N:
 		return ""
 	}
@@ -93,8 +95,10 @@ func (f forward) left() string {
 		}
 		longest = max(longest, work)
 	}
-	return fmt.Sprintf("the graph has more than %s and was made coarser, %s in %s, of several up to %s long: inside parts, cuts were looked for near the best others only, and no bound is proved by them",
-		platform.Count(pipelinegraph.MostIdeals, "ideal"), platform.Count(f.view.N, "operation"), platform.Count(len(f.lattice.Atoms), "part"), platform.FormatSeconds(longest))
+	return fmt.Sprintf("the graph has more than %s and was made coarser, %s in %s, of several up to %s long: inside parts, cuts were "+
+		"looked for near the best others only, and no bound is proved by them",
+		platform.Count(pipelinegraph.MostIdeals, "ideal"), platform.Count(f.view.N, "operation"), platform.Count(len(f.lattice.Atoms), "part"),
+		platform.FormatSeconds(longest))
 }
 
 // leastOf returns a memory with which there is a pattern: of a graph, of the stages that

@@ -70,11 +70,13 @@ func placementLines(in *solve.Instance, r *solve.Result) []solve.Line {
 	if y.Plain() == nil {
 		of = "bound of the cliques"
 	}
-	lines := []solve.Line{{Label: "height", Text: fmt.Sprintf("%s (%s bytes): %.3f %% above the %s", platform.FormatBytes(height), strconv.FormatFloat(height, 'f', -1, 64),
+	lines := []solve.Line{{Label: "height", Text: fmt.Sprintf("%s (%s bytes): %.3f %% above the %s", platform.FormatBytes(height),
+		strconv.FormatFloat(height, 'f', -1, 64),
 		100*(height-u.Bytes(float64(bound)))/math.Max(u.Bytes(float64(bound)), 1), of)}}
 	if len(y.Pools) > 1 {
 		for k, h := range x.Heights {
-			line := fmt.Sprintf("%s in pool %s, at least %s", platform.FormatBytes(h), y.Pools[k].ID, platform.FormatBytes(u.Bytes(float64(heights[k]))))
+			line := fmt.Sprintf("%s in pool %s, at least %s", platform.FormatBytes(h), y.Pools[k].ID,
+				platform.FormatBytes(u.Bytes(float64(heights[k]))))
 			if c := y.Pools[k].Capacity; c < math.MaxInt64 {
 				line += ", of " + platform.FormatBytes(u.Bytes(float64(c)))
 			}
@@ -147,15 +149,19 @@ func PlacementMethods() []*solve.Method {
 			"the best heuristic, then a search from the bottom up that proves the minimum", "exponential", heuristics.Exact(), false),
 		placementMethod("fit", solve.Heuristic, "ours, after Moffitt 2023 and Côté et al. 2014",
 			"the same search for any placement within the memory", "exponential", heuristics.Exact(), true),
-		greedy("first-fit", "Pisarchyk and Lee 2020", "each buffer as low as it fits, by size, area, lifetime and start: the best of these", "O(n²)",
+		greedy("first-fit", "Pisarchyk and Lee 2020", "each buffer as low as it fits, by size, area, lifetime and start: the best of these",
+			"O(n²)",
 			heuristics.Constructive(heuristics.FirstFit, true, false)),
 		greedy("best-fit", "Pisarchyk and Lee 2020", "each buffer in the smallest gap with room for it, in the same orders", "O(n²)",
 			heuristics.Constructive(heuristics.BestFit, true, true)),
 		greedy("xla-heap", "XLA, GlobalDecreasingSizeBestFitHeap", "best fit by falling size", "O(n²)", heuristics.Heap()),
-		greedy("hill-climb", "TVM, USMP hill climbing", "first fit by size, then 500 swaps of a buffer at the height with one below it", "O(n²) a step", heuristics.HillClimb()),
-		greedy("skyline", "Burke et al. 2004, Sekiyama et al. 2018", "the lowest stretch of the skyline takes the first buffer that lives within it, in the same orders; plain instances", "O(n²)",
+		greedy("hill-climb", "TVM, USMP hill climbing", "first fit by size, then 500 swaps of a buffer at the height with one below it",
+			"O(n²) a step", heuristics.HillClimb()),
+		greedy("skyline", "Burke et al. 2004, Sekiyama et al. 2018",
+			"the lowest stretch of the skyline takes the first buffer that lives within it, in the same orders; plain instances", "O(n²)",
 			heuristics.Constructive(heuristics.Skyline, false, false)),
-		greedy("repair", "Maas et al. 2023 (TelaMalloc), without its solver", "the order of first fit, mended where a buffer has no room below a height; plain instances", "O(n²) a step",
+		greedy("repair", "Maas et al. 2023 (TelaMalloc), without its solver",
+			"the order of first fit, mended where a buffer has no room below a height; plain instances", "O(n²) a step",
 			plain(heuristics.Repair)),
 		greedy("search", "ours", "the order of first fit by simulated annealing; plain instances", "O(n²) a step", plain(heuristics.Search)),
 		{
@@ -196,13 +202,17 @@ func placementMethod(name string, kind solve.Kind, source, summary, complexity s
 				return nil, err
 			}
 			if m.Refuses(y) {
-				return nil, solve.InputError(fmt.Errorf("%s places buffers by lifetime, size and one alignment alone; %s has pins, gaps, pairs, reserved ranges or several alignments: use exact, first-fit, best-fit, xla-heap, hill-climb or placement-milp", name, in.Name))
+				return nil, solve.InputError(fmt.Errorf("%s places buffers by lifetime, size and one alignment alone; %s has pins, gaps, pairs, "+
+					"reserved ranges or several alignments: use exact, first-fit, best-fit, xla-heap, hill-climb or placement-milp", name, in.Name))
 			}
 			start := time.Now()
 			var onProgress func(value, bound int64)
 			if s.OnProgress != nil {
 				onProgress = func(value, bound int64) {
-					s.OnProgress(solve.Progress{Phase: name, Elapsed: time.Since(start), Objective: placementValue(y, value), Bound: placementValue(y, bound)})
+					s.OnProgress(solve.Progress{
+						Phase: name, Elapsed: time.Since(start), Objective: placementValue(y, value),
+						Bound: placementValue(y, bound),
+					})
 				}
 			}
 			out := &solve.Outcome{}
@@ -244,7 +254,10 @@ func placed(out *solve.Outcome, in *solve.Instance, y *placement.Layout, found *
 			if len(y.Pools) > 1 {
 				why += " in pool " + p.ID
 			}
-			return &plan.Infeasible{Problem: placement.Problem, Memory: float64(max(found.Bounds[k], p.Capacity+1)), Given: float64(p.Capacity), Unit: in.Unit(), Why: why}
+			return &plan.Infeasible{
+				Problem: placement.Problem, Memory: float64(max(found.Bounds[k], p.Capacity+1)), Given: float64(p.Capacity),
+				Unit: in.Unit(), Why: why,
+			}
 		}
 		fits, height, bound = fits && found.Fits[k], height+found.Heights[k], bound+found.Bounds[k]
 	}
@@ -252,7 +265,10 @@ func placed(out *solve.Outcome, in *solve.Instance, y *placement.Layout, found *
 	case fits && platform.Fits(float64(height), s.Platform.Memory):
 		out.Plan = y.Plan(name, found.Blocks, s.Platform)
 	case y.Objective != lifetimes.TotalPenalty && !platform.Fits(float64(bound), s.Platform.Memory):
-		return &plan.Infeasible{Problem: placement.Problem, Memory: float64(bound), Given: s.Platform.Memory, Unit: in.Unit(), Why: "the search: no placement is lower"}
+		return &plan.Infeasible{
+			Problem: placement.Problem, Memory: float64(bound), Given: s.Platform.Memory, Unit: in.Unit(),
+			Why: "the search: no placement is lower",
+		}
 	}
 	return nil
 }

@@ -30,8 +30,11 @@ import (
 // rematerialization is the problem of [002], [004] ch. 2 and Checkmate.
 func Remat() *solve.Problem {
 	return &solve.Problem{
-		Name:      plan.Remat,
-		Aliases:   []string{"checkpoint", "checkpointing", "rematerialization", "gradient-checkpointing", "activation-checkpointing", "recompute", "recomputation"},
+		Name: plan.Remat,
+		Aliases: []string{
+			"checkpoint", "checkpointing", "rematerialization", "gradient-checkpointing", "activation-checkpointing", "recompute",
+			"recomputation",
+		},
 		Title:     "which activations are kept and which are computed again",
 		Source:    "[002], [004] ch. 2, Checkmate",
 		Objective: "makespan of a training step, seconds",
@@ -168,20 +171,27 @@ func RematMethods() []*solve.Method {
 			}
 			return rematgraph.StoreAll(v, s.Platform)
 		})
-	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
-	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent", limited(remat.Revolve))
+	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4",
+		"segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
+	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan",
+		"exponential at worst; see persistent", limited(remat.Revolve))
 	revolve.Curve = exactCurve(remat.RevolveCurve)
-	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
+	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4",
+		"the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
 	persistentSlots.Slots = solve.DefaultSlots
 	persistentSlots.Curve = slottedCurve(remat.PersistentSlotsCurve)
-	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
+	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic",
+		"exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
 	persistent.Curve = exactCurve(remat.PersistentCurve)
-	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
+	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)",
+		"the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
 	floatingSlots.Slots = solve.DefaultSlots
 	floatingSlots.Curve = slottedCurve(remat.FloatingSlotsCurve)
-	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
+	floating := onChain("floating", "[004] Thm 5, repaired (findings)",
+		"the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
 	floating.Curve = exactCurve(remat.FloatingCurve)
-	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst", limited(remat.FloatingPrinted))
+	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit",
+		"exponential at worst", limited(remat.FloatingPrinted))
 	printed.Unverified = true
 	methods := []*solve.Method{
 		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
@@ -193,7 +203,8 @@ func RematMethods() []*solve.Method {
 		},
 		{
 			Name: "chain-milp", Kind: solve.Exact, Source: "ours", Takes: chains, Solver: true,
-			Summary:    "the search for the optimum, and beside it, where it does not end, a search over stages and a MILP of the rules, which tells a from ā",
+			Summary: "the search for the optimum, and beside it, where it does not end, a search over stages and a MILP of the rules, which " +
+				"tells a from ā",
 			Complexity: "exponential; O(N²) binaries",
 			Parts:      []string{"store-all", "periodic", "persistent", "optimum"},
 		},
@@ -331,18 +342,23 @@ const (
 // onLongChains is a method for chains that the search for the optimum does not take; on
 // shorter ones a plan that is 1e-7 from the bound would keep that from the best one.
 func onLongChains(m *solve.Method) *solve.Method {
-	return &solve.Method{Name: m.Name, Slots: m.Slots, Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
-		if in.Chain().Len() < longChain {
-			return nil, nil
-		}
-		return m.Run(ctx, in, s)
-	}}
+	return &solve.Method{
+		Name: m.Name, Slots: m.Slots,
+		Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
+			if in.Chain().Len() < longChain {
+				return nil, nil
+			}
+			return m.Run(ctx, in, s)
+		},
+	}
 }
 
 // searchAsGraph is the search on graphs for a chain, with so many rounds and half of the
 // time at most: it is near the bound on chains that are too long for the optimum.
 func searchAsGraph(rounds int) *solve.Method {
-	return inPart(0.5, &solve.Method{Name: "search", Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
+	return inPart(0.5, &solve.Method{Name: "search", Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome,
+		error,
+	) {
 		n := in.Chain().Len()
 		if end, limited := ctx.Deadline(); n > mostAsGraph || limited && time.Until(end) < time.Duration(n*n)*asGraphLeast {
 			return nil, nil
@@ -360,11 +376,14 @@ func searchAsGraph(rounds int) *solve.Method {
 
 // inPart is a method that has a part of the time that is left: on the longest chains none would be for others.
 func inPart(part float64, m *solve.Method) *solve.Method {
-	return &solve.Method{Name: m.Name, Slots: m.Slots, Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
-		ctx, cancel := plan.Portion(ctx, part)
-		defer cancel()
-		return m.Run(ctx, in, s)
-	}}
+	return &solve.Method{
+		Name: m.Name, Slots: m.Slots,
+		Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
+			ctx, cancel := plan.Portion(ctx, part)
+			defer cancel()
+			return m.Run(ctx, in, s)
+		},
+	}
 }
 
 // withoutMemory lets the MILPs' methods take a memory of nothing, which gives a

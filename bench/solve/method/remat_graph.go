@@ -56,7 +56,9 @@ func graphView(in *solve.Instance) (*problemrematgraph.View, error) {
 // graphMethods is the table of methods for rematerialization of graphs.
 func GraphMethods() []*solve.Method {
 	graphs := []string{graph.Kind, training.Kind}
-	onGraph := func(name, source, summary, complexity string, work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error)) *solve.Method {
+	onGraph := func(name, source, summary, complexity string,
+		work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error),
+	) *solve.Method {
 		m := heuristic(name, source, summary, complexity, func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
 			v, err := graphView(in)
 			if err != nil {
@@ -67,13 +69,16 @@ func GraphMethods() []*solve.Method {
 		m.Takes = graphs
 		return m
 	}
-	onStep := func(name, source, summary, complexity string, work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error)) *solve.Method {
+	onStep := func(name, source, summary, complexity string,
+		work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error),
+	) *solve.Method {
 		m := onGraph(name, source, summary, complexity, work)
 		m.Takes = []string{training.Kind} // graphs/v1 do not say what their nodes compute
 		return m
 	}
 	return []*solve.Method{
-		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments that fits", "O(n²)",
+		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments "+
+			"that fits", "O(n²)",
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.Chen(ctx, v, s.Platform)
 			}),
@@ -81,30 +86,41 @@ func GraphMethods() []*solve.Method {
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.Linearised(ctx, v, s.Platform)
 			}),
-		onStep("min-cut", "PyTorch, AOTAutograd's default partitioner", "keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
+		onStep("min-cut", "PyTorch, AOTAutograd's default partitioner",
+			"keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
 			func(_ context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.MinCut(v, s.Platform, false)
 			}),
-		onStep("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation", "the same with all operations but products, convolutions, attention and random ones", "as min-cut",
+		onStep("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation",
+			"the same with all operations but products, convolutions, attention and random ones", "as min-cut",
 			func(_ context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.MinCut(v, s.Platform, true)
 			}),
-		onStep("knapsack-greedy", "PyTorch, activation_memory_budget, greedy", "min-cut, beside which products and what else is dear is saved as a budget allows: most time for its bytes first; the best of 101 budgets by replay", "101 maximum flows",
+		onStep("knapsack-greedy", "PyTorch, activation_memory_budget, greedy",
+			"min-cut, beside which products and what else is dear is saved as a budget allows: most time for its bytes first; the best of 101 "+
+				"budgets by replay", "101 maximum flows",
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.WithinBudget(ctx, "knapsack-greedy", v, s.Platform, rematgraph.KnapsackGreedy)
 			}),
-		onStep("knapsack-dp", "PyTorch, activation_memory_budget, dp", "the same by a dynamic program over parts of 1/10000 of the budget", "101 maximum flows, O(10000·n)",
+		onStep("knapsack-dp", "PyTorch, activation_memory_budget, dp", "the same by a dynamic program over parts of 1/10000 of the budget",
+			"101 maximum flows, O(10000·n)",
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.WithinBudget(ctx, "knapsack-dp", v, s.Platform, rematgraph.KnapsackDP)
 			}),
-		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil), byKnapsacks),
-		solved(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link", "an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil), byLayers),
-		solved(onStep("sac-ilp", "PyTorch, torch.distributed._tools.sac_ilp", "a MILP says which layers are checkpointed and which part of their activations they discard, and a knapsack which operations; the best of 101 budgets by replay", "101 MILPs of O(layers) rows, one of a row for each of their distinct layers", nil), bySAC),
+		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4",
+			"101 maximum flows and MILPs of a row", nil), byKnapsacks),
+		solved(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link",
+			"an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 "+
+				"budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil), byLayers),
+		solved(onStep("sac-ilp", "PyTorch, torch.distributed._tools.sac_ilp",
+			"a MILP says which layers are checkpointed and which part of their activations they discard, and a knapsack which operations; the "+
+				"best of 101 budgets by replay", "101 MILPs of O(layers) rows, one of a row for each of their distinct layers", nil), bySAC),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
 			}),
-		onGraph("repeat-search", "ours", "the same of a step with a dozen of the blocks that repeat, unrolled to all of them", "as search, of a dozen blocks",
+		onGraph("repeat-search", "ours", "the same of a step with a dozen of the blocks that repeat, unrolled to all of them",
+			"as search, of a dozen blocks",
 			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
 				return rematgraph.RepeatSearch(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
 			}),
@@ -113,7 +129,9 @@ func GraphMethods() []*solve.Method {
 
 // solved makes a method one that solves MILPs and LPs on its way to a plan; work writes
 // them into the outcome.
-func solved(m *solve.Method, work func(context.Context, *solve.Instance, *problemrematgraph.View, solve.Setting, *solve.Outcome) (*plan.Plan, error)) *solve.Method {
+func solved(m *solve.Method, work func(context.Context, *solve.Instance, *problemrematgraph.View, solve.Setting,
+	*solve.Outcome) (*plan.Plan, error),
+) *solve.Method {
 	m.Solver = true
 	m.Run = func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 		v, err := graphView(in)
@@ -133,7 +151,9 @@ func solved(m *solve.Method, work func(context.Context, *solve.Instance, *proble
 }
 
 // byKnapsacks is the knapsack of PyTorch as a MILP.
-func byKnapsacks(ctx context.Context, in *solve.Instance, v *problemrematgraph.View, s solve.Setting, out *solve.Outcome) (*plan.Plan, error) {
+func byKnapsacks(ctx context.Context, in *solve.Instance, v *problemrematgraph.View, s solve.Setting,
+	out *solve.Outcome,
+) (*plan.Plan, error) {
 	return rematgraph.WithinBudget(ctx, "knapsack-ilp", v, s.Platform, knapsacks(ctx, in, s, out, scipyGap))
 }
 
@@ -204,7 +224,9 @@ func knapsacks(ctx context.Context, in *solve.Instance, s solve.Setting, out *so
 }
 
 // choice solves a program about a budget to a relative gap.
-func choice(ctx context.Context, in *solve.Instance, s solve.Setting, out *solve.Outcome, program *formulation.Program, gap float64) ([]float64, error) {
+func choice(ctx context.Context, in *solve.Instance, s solve.Setting, out *solve.Outcome, program *formulation.Program,
+	gap float64,
+) ([]float64, error) {
 	r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: gap}))
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ func CheckmateMethods() []*solve.Method {
 		},
 		{
 			Name: "checkmate-lp-round", Kind: solve.Heuristic, Source: "Checkmate §5", Solver: true,
-			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
+			Summary: "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then " +
+				"repaired",
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(false),
 		},
@@ -79,7 +80,8 @@ func asGraph(work worker) worker {
 		if _, err := remat.Bounds(in.Chain(), s.Platform); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: as a graph, in which every value is an ā, %s needs at least %v bytes, there are %v", plan.ErrNoPlan, in.Name, infeasible.Memory, infeasible.Given)
+		return nil, fmt.Errorf("%w: as a graph, in which every value is an ā, %s needs at least %v bytes, there are %v", plan.ErrNoPlan, in.Name,
+			infeasible.Memory, infeasible.Given)
 	}
 }
 
@@ -171,7 +173,9 @@ const mostPatient = 8
 
 // checkmateProof solves the MILPs of one of Checkmate's solvers from the best plan,
 // unless that, being of least memory, is no schedule of stages.
-func checkmateProof(j *joint, solve func(context.Context, *formulation.Task, *problemrematgraph.View, platform.Platform) (*formulation.Result, error)) error {
+func checkmateProof(j *joint, solve func(context.Context, *formulation.Task, *problemrematgraph.View,
+	platform.Platform) (*formulation.Result, error),
+) error {
 	v, err := graphView(j.in)
 	if err != nil {
 		return err

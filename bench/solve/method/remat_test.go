@@ -62,7 +62,10 @@ func longInstance(t *testing.T, layers int) *solve.Instance {
 	c := &chain.Chain{Name: "long"}
 	for range layers {
 		f, a := 0.5+r.Float64(), float64(1+r.IntN(400))
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a * float64(1+r.IntN(3)), Gradient: a})
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a,
+			Saved: a * float64(1+r.IntN(3)), Gradient: a,
+		})
 	}
 	in, err := solve.NewInstance(c)
 	if err != nil {
@@ -80,7 +83,8 @@ func TestLongChainsWithoutTime(t *testing.T) {
 		problem *solve.Problem
 		method  string
 	}
-	for _, x := range testfile.Few(1, method{Remat(), "chain-milp"}, method{Remat(), "checkmate"}, method{RematOffload(), "remat-offload-milp"}) {
+	for _, x := range testfile.Few(1, method{Remat(), "chain-milp"}, method{Remat(), "checkmate"},
+		method{RematOffload(), "remat-offload-milp"}) {
 		low, high := x.problem.Range(in)
 		s := solve.Setting{Time: time.Nanosecond, Platform: platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 1}}
 		got := solve.Run(t.Context(), x.problem, named(x.problem.Methods(), x.method)[0], in, s)

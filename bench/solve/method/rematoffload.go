@@ -98,13 +98,21 @@ var ofBoth = []string{"pure-remat", "pure-offload", "search"}
 // offloading.
 func CombinedMethods() []*solve.Method {
 	methods := []*solve.Method{
-		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan, of long chains periodic if there is no time, of a training step that of the search of remat", "as persistent of remat", either(limited(heuristicsrematoffload.PureRemat), stepAlone)),
-		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload; of a training step what is used last leaves", "as dynprog of activation-offload", either(pureOffload(limited(activationoffload.DynProg)), stepPlanner(rematoffloadgraph.Offload))),
-		heuristic("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(heuristicsrematoffload.Opportunist)),
-		heuristic("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(heuristicsrematoffload.Autocapper)),
+		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan, of long chains periodic if there is no "+
+			"time, of a training step that of the search of remat", "as persistent of remat",
+			either(limited(heuristicsrematoffload.PureRemat), stepAlone)),
+		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload; of a training step what is used "+
+			"last leaves", "as dynprog of activation-offload",
+			either(pureOffload(limited(activationoffload.DynProg)), stepPlanner(rematoffloadgraph.Offload))),
+		heuristic("opportunist", "[004] 4.3, Superneurons",
+			"keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)",
+			limited(heuristicsrematoffload.Opportunist)),
+		heuristic("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the "+
+			"peak are sent until it fits", "40 times persistent", limited(heuristicsrematoffload.Autocapper)),
 		{
 			Name: "pofo", Kind: solve.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
-			Summary:    "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the plan is timed with whole tensors",
+			Summary: "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the " +
+				"plan is timed with whole tensors",
 			Complexity: "O(N³·S + N²·S³)",
 			Run:        pofo,
 		},
@@ -116,13 +124,15 @@ func CombinedMethods() []*solve.Method {
 		},
 		{
 			Name: "optimum", Kind: solve.Exact, Source: "ours",
-			Summary:    fmt.Sprintf("up to %d layers: search, then a shortest path over all states of device, host and link, directed by a bound", heuristicsrematoffload.MostOptimumLayers),
+			Summary: fmt.Sprintf("up to %d layers: search, then a shortest path over all states of device, host and link, directed by a bound",
+				heuristicsrematoffload.MostOptimumLayers),
 			Complexity: "exponential in the layers",
 			Parts:      []string{"pure-remat", "opportunist", "autocapper", "search"},
 		},
 		{
 			Name: "remat-offload-milp", Kind: solve.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
-			Summary:    fmt.Sprintf("search, and beside it up to %d layers optimum, and up to %d a MILP that bounds all plans, but not always as high as the best", heuristicsrematoffload.MostOptimumLayers, rematoffload.MostLayers),
+			Summary: fmt.Sprintf("search, and beside it up to %d layers optimum, and up to %d a MILP that bounds all plans, but not always "+
+				"as high as the best", heuristicsrematoffload.MostOptimumLayers, rematoffload.MostLayers),
 			Complexity: "exponential; O(N²) columns",
 			Parts:      []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo", "search", "optimum"},
 		},
@@ -208,7 +218,8 @@ func combinedOptimum(methods []*solve.Method) *combination {
 	return &combination{
 		name: "optimum", bound: combinedBound(),
 		quick: append([]*solve.Method{
-			heuristic("periodic", "", "", "", limited(heuristicsrematoffload.Periodic)), heuristic("greedy", "", "", "", pureOffload(limited(activationoffload.Greedy))),
+			heuristic("periodic", "", "", "", limited(heuristicsrematoffload.Periodic)),
+			heuristic("greedy", "", "", "", pureOffload(limited(activationoffload.Greedy))),
 		}, append(named(methods, "opportunist", "pure-remat", "autocapper"),
 			heuristic("offload-all", "", "", "", limited(heuristicsrematoffload.OffloadAll)))...), // which fits where anything does
 		search: func(j *joint, round int) bool {

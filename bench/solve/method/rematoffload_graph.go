@@ -125,11 +125,15 @@ func linkedMethods() []*solve.Method {
 func layersBeside(m *solve.Method) *solve.Method {
 	alone := withoutTransfers(m)
 	beside := *alone
-	solved(&beside, func(ctx context.Context, in *solve.Instance, v *problemrematgraph.View, s solve.Setting, out *solve.Outcome) (*plan.Plan, error) {
+	solved(&beside, func(ctx context.Context, in *solve.Instance, v *problemrematgraph.View, s solve.Setting, out *solve.Outcome) (*plan.Plan,
+		error,
+	) {
 		return rematoffloadgraph.ByLayers(ctx, "layers-lp", v, s.Platform, layers(ctx, in, s, out), shares(ctx, in, s, out))
 	})
 	n := beside
-	n.Source, n.Summary = "torchtitan, auto_sac_offload_solver", "an LP says which parts of what a layer saves are kept and sent, all layers taking the same time, and a MILP which nodes; the best of 101 budgets by replay"
+	n.Source, n.Summary = "torchtitan, auto_sac_offload_solver",
+		"an LP says which parts of what a layer saves are kept and sent, all layers taking the same time, and a MILP which nodes; the best "+
+			"of 101 budgets by replay"
 	n.Run = func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 		if unlinked(&s) {
 			return alone.Run(ctx, in, s)

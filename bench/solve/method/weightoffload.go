@@ -32,7 +32,9 @@ func WeightOffload() *solve.Problem {
 		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s", Models: true,
-		Range:    func(in *solve.Instance) (low, high float64) { return problemweightoffload.FromChain(in.Chain()).Range() },
+		Range: func(in *solve.Instance) (low, high float64) {
+			return problemweightoffload.FromChain(in.Chain()).Range()
+		},
 		Fit:      fit,
 		Bound:    weightBound(),
 		Methods:  WeightMethods,
@@ -57,7 +59,8 @@ func cycleTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 	if idle < plan.Tolerance*in.Compute() {
 		idle = 0 // the rounding of a sum
 	}
-	return []solve.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}, counted(r.Platform)}
+	return []solve.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan),
+		platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}, counted(r.Platform)}
 }
 
 // counted says what the memory of a plan counts.
@@ -79,7 +82,8 @@ func fit(in *solve.Instance, p platform.Platform) error {
 		transfers += 3 * w / p.Bandwidth
 	}
 	if y.Compute() == 0 {
-		return solve.InputError(fmt.Errorf("chain %q: no computation takes time, so there is no step to plan: a layer with a time above 0 is needed", in.Name))
+		return solve.InputError(fmt.Errorf("chain %q: no computation takes time, so there is no step to plan: a layer with a time above 0 is "+
+			"needed", in.Name))
 	}
 	if p.Memory == 0 {
 		return solve.InputError(fmt.Errorf("memory is 0 bytes: a memory above 0 is needed, even by layers without weights and activations"))
@@ -118,14 +122,17 @@ const cubicLayers = ilpweights.MostLayers
 func short(in *solve.Instance, method string) error {
 	if n := in.Chain().Len(); n > cubicLayers {
 		seconds := 10 * math.Pow(float64(n)/cubicLayers, 3)
-		return solve.InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers", method, seconds, n, cubicLayers))
+		return solve.InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers",
+			method, seconds, n, cubicLayers))
 	}
 	return nil
 }
 
 // weightMethods is the table of methods for weight offloading.
 func WeightMethods() []*solve.Method {
-	cubic := func(name, source, summary string, work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) *solve.Method {
+	cubic := func(name, source, summary string, work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan,
+		error),
+	) *solve.Method {
 		return heuristic(name, source, summary, "O(L³)", func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
 			if err := short(in, name); err != nil {
 				return nil, err
@@ -134,17 +141,20 @@ func WeightMethods() []*solve.Method {
 		})
 	}
 	methods := []*solve.Method{
-		heuristic("store-all", "ours", "keeps every weight on the GPU", "O(L)", limited(func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-			return weightoffload.StoreAll(c, p)
-		})),
-		cubic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", weightoffload.Greedy),
+		heuristic("store-all", "ours", "keeps every weight on the GPU", "O(L)",
+			limited(func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+				return weightoffload.StoreAll(c, p)
+			})),
+		cubic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with "+
+			"every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", weightoffload.Greedy),
 		cubic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", weightoffload.GreedyPrinted),
 		cubic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", weightoffload.GreedyNoDiscount),
 		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
 			func(_ context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
 				return weightoffload.L2L(in.Chain(), s.Platform)
 			}),
-		cubic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy; the best of smaller memories", weightoffload.FirstHalf),
+		cubic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy; the best of "+
+			"smaller memories", weightoffload.FirstHalf),
 		{
 			Name: "search", Kind: solve.Heuristic, Source: "ours",
 			Summary:    "changes choices and orders at random, with the least period for each order found exactly, until a bound is met",

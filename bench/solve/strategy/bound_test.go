@@ -43,7 +43,10 @@ func TestBoundOfAllStrategies(t *testing.T) {
 		}
 	}
 	step := 5.0
-	r := &Ranking{Compute: 4, Rows: []Row{{Problem: remat.Name, problem: remat, Status: solve.Feasible, StepTime: &step, Bound: &solve.Bound{Value: 6}}}}
+	r := &Ranking{Compute: 4, Rows: []Row{{
+		Problem: remat.Name, problem: remat, Status: solve.Feasible, StepTime: &step,
+		Bound: &solve.Bound{Value: 6},
+	}}}
 	if r.setBound() == nil {
 		t.Error("a plan below the bound is no alarm")
 	}

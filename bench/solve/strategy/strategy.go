@@ -135,14 +135,16 @@ func (r *Ranking) Best() *Row {
 	return nil
 }
 
-// Rank runs the strategies that apply to an instance concurrently, each with the whole time limit. A strategy that has not answered by the end of
+// Rank runs the strategies that apply to an instance concurrently, each with the whole time limit. A strategy that has not
+// answered by the end of
 // the limit is a row without a plan: it is not waited for. The error is the user's (it wraps
 // solve.ErrInput), or says that a verified plan beats a bound: that a bound is wrong.
 func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) {
 	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: in.Compute(), Memory: o.Setting.Platform.Memory}
 	remat := method.Remat().InBytes()
 	if err := remat.Accepts(in); err != nil {
-		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes), in.Name, solve.KindWord(in.Kind())))
+		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes),
+			in.Name, solve.KindWord(in.Kind())))
 	}
 	if o.GPU <= 0 && !(o.Setting.Platform.Memory > 0) {
 		return nil, solve.InputError(fmt.Errorf("plan of %s: there is no memory to plan for", in.Name))
@@ -245,7 +247,10 @@ func collect(rows []Row, answers <-chan answer, limit time.Duration) {
 // unanswered returns the row of a strategy before it has run.
 func (o *Options) unanswered(s *Strategy, in *solve.Instance, memory float64) Row {
 	p := s.Problem().InBytes()
-	row := Row{Strategy: s.Name, Problem: p.Name, Method: s.Method, Memory: memory, problem: p, Status: solve.Limit, Error: "no answer within the time limit"}
+	row := Row{
+		Strategy: s.Name, Problem: p.Name, Method: s.Method, Memory: memory, problem: p, Status: solve.Limit,
+		Error: "no answer within the time limit",
+	}
 	if row.Method == "" {
 		row.Method = catalog.DefaultMethod(p, in)
 	}
@@ -334,8 +339,10 @@ func (r *Ranking) setBound() error {
 		}
 	}
 	first := r.Best()
-	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness && first.problem.Name != method.WeightOffload().Name {
-		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime, r.Bound.By, r.Bound.Value)
+	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
+		first.problem.Name != method.WeightOffload().Name {
+		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime,
+			r.Bound.By, r.Bound.Value)
 	}
 	return nil
 }
@@ -348,12 +355,14 @@ func (r *Ranking) Err() error {
 		return nil
 	}
 	if r.Memory <= 0 {
-		return solve.InputError(fmt.Errorf("the state of %s alone does not fit: %s of weights, gradients, optimizer state and inputs, %s more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs",
+		return solve.InputError(fmt.Errorf("the state of %s alone does not fit: %s of weights, gradients, optimizer state and inputs, %s "+
+			"more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs",
 			r.Instance.Name, platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve)))
 	}
 	for _, row := range r.Rows {
 		if row.Status != solve.Infeasible && !row.reference() {
-			return fmt.Errorf("%w of these strategies within the limits: a plan is known from %s of activations on", plan.ErrNoPlan, platform.FormatBytes(r.Minimum))
+			return fmt.Errorf("%w of these strategies within the limits: a plan is known from %s of activations on", plan.ErrNoPlan,
+				platform.FormatBytes(r.Minimum))
 		}
 	}
 	return &plan.Infeasible{Problem: "plan", Given: r.Memory, Why: "every strategy proves it"}

@@ -114,7 +114,8 @@ func (a Address) explain(err error) error {
 	case errors.As(err, &dns):
 		return fmt.Errorf("there is no machine called %q (%w)", dns.Name, err)
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout):
-		return fmt.Errorf("no NATS server answers at %s: start one with workbench bench serve FOLDER --listen HOST:PORT, or correct the address (%w)", a, err)
+		return fmt.Errorf("no NATS server answers at %s: start one with workbench bench serve FOLDER --listen HOST:PORT, or correct the "+
+			"address (%w)", a, err)
 	}
 	return fmt.Errorf("%s: %w", a, err)
 }

@@ -297,7 +297,8 @@ func TestPodsRunAsTheUserOfTheImage(t *testing.T) {
 			}
 			jobs++
 			u := m.Spec.Template.Spec.SecurityContext
-			if user := fmt.Sprintf("\nUSER %d:%d\n", u.RunAsUser, u.RunAsGroup); !strings.Contains(contents(t, filepath.Join(deployed, "Dockerfile")), user) {
+			if user := fmt.Sprintf("\nUSER %d:%d\n", u.RunAsUser,
+				u.RunAsGroup); !strings.Contains(contents(t, filepath.Join(deployed, "Dockerfile")), user) {
 				t.Errorf("%s: the image has no %q", name, user)
 			}
 			// Pod Security "restricted", but for the volumes, which are of its kinds.
@@ -439,7 +440,8 @@ func TestCron(t *testing.T) {
 			continue
 		}
 		jobs++
-		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+ \|\| echo "[^"]+"\n$`).MatchString(line) || strings.Contains(line, "%") {
+		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+ \|\| echo "[^"]+"\n$`).MatchString(line) ||
+			strings.Contains(line, "%") {
 			t.Errorf("no line of a crontab: %q", line)
 		}
 	}
@@ -482,7 +484,8 @@ func TestShellcheck(t *testing.T) {
 	if err != nil {
 		t.Skip("shellcheck is not installed")
 	}
-	if out, err := exec.Command(program, filepath.Join(deployed, "nightly.sh"), filepath.Join(deployed, "slurm-shards.sbatch")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, filepath.Join(deployed, "nightly.sh"),
+		filepath.Join(deployed, "slurm-shards.sbatch")).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

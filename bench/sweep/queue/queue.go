@@ -226,7 +226,10 @@ func (q *Queue) taskSubject(t string) string { return "workbench." + q.slug() + 
 func (q *Queue) rowSubject(t string) string  { return "workbench." + q.slug() + ".rows." + t }
 
 func (q *Queue) metadata(state string) map[string]string {
-	return map[string]string{formatKey: Format, sweepKey: q.Sweep, folderKey: q.Folder, versionKey: q.Version, plansKey: strconv.FormatBool(q.Plans), stateKey: state}
+	return map[string]string{
+		formatKey: Format, sweepKey: q.Sweep, folderKey: q.Folder, versionKey: q.Version,
+		plansKey: strconv.FormatBool(q.Plans), stateKey: state,
+	}
 }
 
 // tasksConfig: one message a task, gone when acknowledged.
@@ -285,11 +288,13 @@ func (q *Queue) create(ctx context.Context) (err error) {
 func (q *Queue) mine(m map[string]string) error {
 	switch {
 	case m[formatKey] != Format:
-		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program knows %q: finish it with the program that began it, or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
+		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program knows %q: finish it with the program that began it, "+
+			"or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
 	case m[sweepKey] != q.Sweep:
 		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q where %q would go: rename one", q.address, m[sweepKey], q.Sweep))
 	case m[folderKey] != q.Folder:
-		return solve.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: go on with that one, rename this one, or remove that one with --discard", q.address, q.Sweep))
+		return solve.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: go on with that one, rename "+
+			"this one, or remove that one with --discard", q.address, q.Sweep))
 	}
 	return nil
 }
@@ -314,7 +319,8 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	}
 	switch {
 	case len(names) == 0:
-		return solve.InputError(fmt.Errorf("queue: %s holds no sweep: begin one with workbench bench serve FOLDER, and start workers then", q.address))
+		return solve.InputError(fmt.Errorf("queue: %s holds no sweep: begin one with workbench bench serve FOLDER, and start workers then",
+			q.address))
 	case len(found) == 0:
 		return solve.InputError(fmt.Errorf("queue: %s holds no sweep %q, but %s", q.address, q.Sweep, strings.Join(names, ", ")))
 	case len(found) > 1:
@@ -323,10 +329,12 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	m := found[0].Config.Metadata
 	q.Identity = Identity{Sweep: m[sweepKey], Folder: m[folderKey], Version: m[versionKey], Plans: m[plansKey] == "true"}
 	if m[formatKey] != Format {
-		return solve.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all machines", q.Sweep, m[formatKey], Format))
+		return solve.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all "+
+			"machines", q.Sweep, m[formatKey], Format))
 	}
 	if q.Version != "" && q.Version != version {
-		return solve.InputError(fmt.Errorf("queue: sweep %q asks for version %s of workbench, this is %s: use the same on all machines", q.Sweep, q.Version, version))
+		return solve.InputError(fmt.Errorf("queue: sweep %q asks for version %s of workbench, this is %s: use the same on all machines", q.Sweep,
+			q.Version, version))
 	}
 	if q.tasks, err = q.js.Stream(ctx, q.tasksName()); err != nil {
 		return fmt.Errorf("queue: stream of tasks: %w", err)
@@ -469,7 +477,8 @@ func (q *Queue) Remove(ctx context.Context) error {
 			return fmt.Errorf("queue: %w", err)
 		}
 	}
-	if err := q.js.DeleteObjectStore(ctx, q.filesName()); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err := q.js.DeleteObjectStore(ctx, q.filesName()); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) &&
+		!errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("queue: %w", err)
 	}
 	return nil

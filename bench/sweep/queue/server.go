@@ -86,12 +86,14 @@ func (o *ServerOptions) listen(options *server.Options) error {
 		return solve.InputError(fmt.Errorf("queue: cannot listen on %q: HOST:PORT is needed, as in 127.0.0.1:4222: %w", o.Listen, err))
 	}
 	if o.Token == "" && !addr.IP.IsLoopback() {
-		return solve.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and send results: give one with --token-file", o.Listen))
+		return solve.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and "+
+			"send results: give one with --token-file", o.Listen))
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return solve.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose another port, or stop that one", o.Listen))
+		return solve.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose "+
+			"another port, or stop that one", o.Listen))
 	case err != nil:
 		return solve.InputError(fmt.Errorf("queue: cannot listen on %s: %w", o.Listen, err))
 	}
@@ -110,7 +112,8 @@ func (o *ServerOptions) listen(options *server.Options) error {
 	if err != nil {
 		return solve.InputError(fmt.Errorf("queue: certificate %s and key %s cannot be used: %w", o.Certificate, o.Key, err))
 	}
-	options.TLS, options.TLSConfig, options.TLSTimeout = true, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, 5
+	options.TLS, options.TLSConfig, options.TLSTimeout = true,
+		&tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, 5
 	return nil
 }
 
@@ -181,7 +184,8 @@ func Token(name string) (string, error) {
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	if line = strings.TrimSpace(line); line == "" {
-		return "", solve.InputError(fmt.Errorf("token: %s is empty: its first line should be the token, made for example with: openssl rand -hex 16", name))
+		return "", solve.InputError(fmt.Errorf("token: %s is empty: its first line should be the token, made for example with: openssl rand "+
+			"-hex 16", name))
 	}
 	return line, nil
 }

@@ -180,7 +180,10 @@ func TestErrors(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"no server", joined(Address{URL: "nats://user:pw@" + nobody}, "", ""), []string{"no NATS server answers at nats://" + nobody, "bench serve"}},
+		{
+			"no server", joined(Address{URL: "nats://user:pw@" + nobody}, "", ""),
+			[]string{"no NATS server answers at nats://" + nobody, "bench serve"},
+		},
 		{"no machine", joined(Address{URL: "nats://no.such.machine.invalid:1"}, "", ""), []string{"no.such.machine.invalid"}},
 		{"no token", joined(url(token), "", ""), []string{"without a token", "--token-file"}},
 		{"wrong token", joined(Address{URL: token.URL(), Token: "x"}, "", ""), []string{"does not know this token"}},
@@ -189,7 +192,10 @@ func TestErrors(t *testing.T) {
 		{"several sweeps", joined(url(open), "", ""), []string{"several", "--sweep", `"other", "s"`}},
 		{"another program", joined(url(open), "s", "v2"), []string{"version v1", "this is v2"}},
 		{"another format", joined(Address{URL: token.URL(), Token: "secret"}, "old", ""), []string{"workbench.queue/v0", Format}},
-		{"coordinator of another format", created(token.Address(), Identity{Sweep: "old", Folder: "here"}), []string{"workbench.queue/v0", "--discard"}},
+		{
+			"coordinator of another format", created(token.Address(), Identity{Sweep: "old", Folder: "here"}),
+			[]string{"workbench.queue/v0", "--discard"},
+		},
 		{"coordinator of another folder", created(url(open), Identity{Sweep: "s", Folder: "there"}), []string{"another folder", "--discard"}},
 		{"port in use", started(ServerOptions{Listen: strings.TrimPrefix(open.URL(), "nats://")}), []string{"listens on", "already"}},
 		{"no port", started(ServerOptions{Listen: "127.0.0.1"}), []string{"HOST:PORT"}},

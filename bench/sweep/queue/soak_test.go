@@ -213,7 +213,8 @@ func (s *soak) startCoordinator() *process {
 func (s *soak) workerDir(i int) string { return filepath.Join(s.dir, fmt.Sprint("worker", i)) }
 
 func (s *soak) startWorker(i int, takes time.Duration) *process {
-	return spawn(s.t, io.Discard, roleVariable+"=worker", "DIR="+s.workerDir(i), "URL=nats://"+s.listen, fmt.Sprint("MICROSECONDS=", takes.Microseconds()))
+	return spawn(s.t, io.Discard, roleVariable+"=worker", "DIR="+s.workerDir(i), "URL=nats://"+s.listen,
+		fmt.Sprint("MICROSECONDS=", takes.Microseconds()))
 }
 
 // tiny is how long the tasks of a worker take.
@@ -384,7 +385,8 @@ func (s *soak) check(took time.Duration, killed map[string]int) {
 		}
 		done += len(own.Rows)
 	}
-	t.Logf("%d tasks in %v: killed %v; %d rows, %d of a second attempt; %d rows in the stores of workers", s.tasks, took.Round(time.Millisecond), killed, len(c.Rows), again, done)
+	t.Logf("%d tasks in %v: killed %v; %d rows, %d of a second attempt; %d rows in the stores of workers", s.tasks,
+		took.Round(time.Millisecond), killed, len(c.Rows), again, done)
 	if len(wanted) > 0 || c.Repeated > 0 || len(c.Damaged) > 0 || failed > 0 {
 		t.Errorf("%d tasks lost, %d rows twice, %d damaged, %d failed", len(wanted), c.Repeated, len(c.Damaged), failed)
 	}

@@ -27,7 +27,10 @@ type CaseKey struct {
 
 // KeyOf returns the case of a task.
 func KeyOf(t *sweep.Task) CaseKey {
-	return CaseKey{t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised}
+	return CaseKey{
+		t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches,
+		t.Placement, t.Minimised,
+	}
 }
 
 // Limits writes the limits for a person: "40% (1.5 GiB), 12 GB/s, 4 GPUs".
@@ -113,7 +116,8 @@ func (f Facts) add(r *sweep.Row) {
 		f[key] = c
 	}
 	// Of equals the first by name counts, so that the order of rows does not.
-	if x, ok := Objective(r); ok && (c.fastest == nil || x < *c.fastest.Result.Objective || x == *c.fastest.Result.Objective && r.ID < c.fastest.ID) {
+	if x, ok := Objective(r); ok && (c.fastest == nil || x < *c.fastest.Result.Objective || x == *c.fastest.Result.Objective &&
+		r.ID < c.fastest.ID) {
 		c.fastest = r
 	}
 	if r.Failure == nil && r.Result != nil && r.Result.Status == solve.Infeasible && (c.infeasible == nil || r.ID < c.infeasible.ID) {
@@ -176,10 +180,13 @@ func (f Facts) Contradiction(c CaseKey) *Contradiction {
 	plan := facts.fastest
 	switch {
 	case facts.infeasible != nil:
-		return &Contradiction{c, plan, facts.infeasible, fmt.Sprintf("%s has a verified plan (%s) where %s says that there is none", plan.Task.Method, platform.FormatSeconds(*plan.Result.Objective), facts.infeasible.Task.Method)}
+		return &Contradiction{c, plan, facts.infeasible, fmt.Sprintf("%s has a verified plan (%s) where %s says that there is none",
+			plan.Task.Method, platform.FormatSeconds(*plan.Result.Objective), facts.infeasible.Task.Method)}
 	case facts.bound != nil && facts.beats(facts.bound):
 		b := facts.bound.Result.Bound
-		return &Contradiction{c, plan, facts.bound, fmt.Sprintf("the verified plan of %s (%v s) beats the bound of %s (%v s, %s): the bound is wrong", plan.Task.Method, *plan.Result.Objective, facts.bound.Task.Method, b.Value, b.By)}
+		return &Contradiction{c, plan, facts.bound, fmt.Sprintf(
+			"the verified plan of %s (%v s) beats the bound of %s (%v s, %s): the bound is wrong", plan.Task.Method, *plan.Result.Objective,
+			facts.bound.Task.Method, b.Value, b.By)}
 	}
 	return nil
 }

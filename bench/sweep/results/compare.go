@@ -60,7 +60,8 @@ const (
 
 // TimesRule says from where on times count, for people.
 func (o *Options) TimesRule() string {
-	return fmt.Sprintf("times are processor times of single-threaded runs; they count from %+.3g %% on, with repetitions (Mann–Whitney, p ≤ %g)"+
+	return fmt.Sprintf("times are processor times of single-threaded runs; they count from %+.3g %% on, with repetitions (Mann–Whitney, p "+
+		"≤ %g)"+
 		" or over a method (p ≤ %g), of one run against one from +100 %% and 1 s on", 100*o.Time, pairAlpha, o.Alpha)
 }
 
@@ -237,14 +238,16 @@ func Compare(old, new *Night, o Options) (*Comparison, error) {
 		}
 	}
 	if c.Matched = len(pairs); c.Matched == 0 {
-		return nil, solve.InputError(fmt.Errorf("no task is in both nights: %s has %d, %s has %d; tasks match if problem, instance, limits, method and"+
+		return nil, solve.InputError(fmt.Errorf("no task is in both nights: %s has %d, %s has %d; tasks match if problem, instance, limits, "+
+			"method and"+
 			" settings are the same", cmp.Or(old.Name, "the older"), len(oldTasks), cmp.Or(new.Name, "the newer"), len(newTasks)))
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return order(a.new[0], b.new[0]) })
 	c.unmatched(oldTasks, newTasks)
 	c.TimesJudged = len(c.Old.Machines) == 0 || len(c.New.Machines) == 0 || slices.Equal(c.Old.Machines, c.New.Machines)
 	if !c.TimesJudged {
-		c.TimesWhy = "the nights ran on different machines or with different numbers of tasks at a time: changes of times are shown, and no regressions"
+		c.TimesWhy = "the nights ran on different machines or with different numbers of tasks at a time: changes of times are shown, and no " +
+			"regressions"
 	}
 	c.contradictions(old, new)
 	labels := c.groups(pairs)
@@ -290,7 +293,10 @@ func order(a, b *sweep.Row) int {
 }
 
 func side(n *Night, tasks int) Side {
-	s := Side{Sweep: n.Name, Versions: n.Versions(), Machines: []string{}, Rows: len(n.Rows), Tasks: tasks, Damaged: n.Damaged + n.Torn, Damage: n.Damage}
+	s := Side{
+		Sweep: n.Name, Versions: n.Versions(), Machines: []string{}, Rows: len(n.Rows), Tasks: tasks, Damaged: n.Damaged + n.Torn,
+		Damage: n.Damage,
+	}
 	for _, r := range n.Rows {
 		if e, ok := n.Environments[r.Environment]; ok {
 			machine := fmt.Sprintf("%s, %s, %s at a time", e.CPU, platform.Count(e.Cores, "core"), platform.Count(max(e.Jobs, 1), "task"))
@@ -328,7 +334,8 @@ func (c *Comparison) unmatched(old, new map[string][]*sweep.Row) {
 		}
 	}
 	for name, r := range changed {
-		c.add(r, Finding{Kind: OtherInstance, Detail: fmt.Sprintf("%s is another instance now: %s not compared", name, platform.Count(count[name], "task"))})
+		c.add(r, Finding{Kind: OtherInstance, Detail: fmt.Sprintf("%s is another instance now: %s not compared", name,
+			platform.Count(count[name], "task"))})
 		c.Findings[len(c.Findings)-1].Name = name
 	}
 	for k, list := range new {

@@ -142,7 +142,10 @@ func TestNoiseIsNoRegression(t *testing.T) {
 	}{{1, 0.05, 0.002}, {1, 0.15, 0.005}, {1, 0.3, 0.005}, {3, 0.05, 0.002}, {3, 0.15, 0.01}, {5, 0.3, 0.03}} {
 		for range testfile.Cases(40) {
 			draw := func(version string) *Night {
-				return night{instances: 60, repetitions: x.repetitions, timeNoise: x.time, planNoise: x.objective, random: random, version: version}.rows()
+				return night{
+					instances: 60, repetitions: x.repetitions, timeNoise: x.time, planNoise: x.objective, random: random,
+					version: version,
+				}.rows()
 			}
 			draws++
 			if c := nights(t, draw("a"), draw("b"), Defaults()); c.Regressed {
@@ -273,15 +276,18 @@ func TestRules(t *testing.T) {
 			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 60 }, remark: AtEdge,
 		},
 		{
-			name: "proof lost at the edge three times of three", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
+			name:   "proof lost at the edge three times of three",
+			before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
 			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 60 }, repetitions: 3, want: []string{"proof-lost"},
 		},
 		{
-			name: "plan and bound of a run that is stopped now, at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
+			name:   "plan and bound of a run that is stopped now, at the edge",
+			before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
 			change: stopsWithLess, remark: AtEdge,
 		},
 		{
-			name: "plan and bound of a run that is stopped now, early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 30 },
+			name:   "plan and bound of a run that is stopped now, early",
+			before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 30 },
 			change: stopsWithLess, want: []string{"proof-lost", "weaker-bound", "worse-plan"},
 		},
 		{
@@ -302,9 +308,20 @@ func TestRules(t *testing.T) {
 			change: func(r *sweep.Row) { infeasible(r); r.Result.Status = solve.Limit }, want: []string{"fails", "contradiction"},
 		},
 		{name: "a plan where there is none", before: infeasible, want: []string{"contradiction", "proof-lost"}},
-		{name: "a plan below the other night's bound", before: func(r *sweep.Row) { r.Result.Bound.Value = *r.Result.Objective * 1.1; *r.Result.Objective *= 1.2 }, want: []string{"contradiction", "weaker-bound"}},
+		{
+			name: "a plan below the other night's bound", before: func(
+				r *sweep.Row,
+			) {
+				r.Result.Bound.Value = *r.Result.Objective * 1.1
+				*r.Result.Objective *= 1.2
+			},
+			want: []string{"contradiction", "weaker-bound"},
+		},
 		{name: "crash", change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} }, want: []string{"fails"}},
-		{name: "killed", change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.OutOfTime} }, want: []string{"fails"}},
+		{
+			name: "killed", change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.OutOfTime} },
+			want: []string{"fails"},
+		},
 		{name: "invalid plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = solve.Failed, nil }, want: []string{"fails"}},
 		{name: "no plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = solve.Limit, nil }, want: []string{"fails"}},
 		{name: "recovered", before: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} }, remark: Recovered},
@@ -571,7 +588,12 @@ func TestComparisonSchema(t *testing.T) {
 		if err := validate(string(b)); err != nil {
 			t.Error(err)
 		}
-		for _, x := range []struct{ old, new string }{{`"regressed"`, `"regresed"`}, {`"matched":`, `"matched":-`}, {`comparison/v2`, `comparison/v3`}, {`"verdict":""`, `"verdict":"bad"`}} {
+		for _, x := range []struct{ old, new string }{
+			{`"regressed"`, `"regresed"`},
+			{`"matched":`, `"matched":-`},
+			{`comparison/v2`, `comparison/v3`},
+			{`"verdict":""`, `"verdict":"bad"`},
+		} {
 			s := strings.Replace(string(b), x.old, x.new, 1)
 			if s == string(b) {
 				t.Fatalf("%s is not there", x.old)

@@ -107,14 +107,16 @@ func record(r *sweep.Row, facts Facts) Record {
 		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), AskedGap: t.Gap,
 		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,
 		Outcome: Solution(r), Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,
-		Time: Time(r), WallTime: wallTime(r), Attempt: int64(r.Attempt), Worker: r.Worker, Started: moment(r.Started), Finished: moment(r.Finished),
+		Time: Time(r), WallTime: wallTime(r), Attempt: int64(r.Attempt), Worker: r.Worker, Started: moment(r.Started),
+		Finished:    moment(r.Finished),
 		Environment: r.Environment, Plan: r.Plan, Command: Command(t),
 	}
 	if r.PeakRSS > 0 {
 		x.PeakRSS = &r.PeakRSS
 	}
 	if res := r.Result; res != nil {
-		x.Kind, x.PeakMemory, x.Throughput, x.CPUTime, x.Nodes, x.Gap = string(res.Kind), res.PeakMemory, res.Throughput, positive(res.CPUTime), res.Nodes, res.Gap
+		x.Kind, x.PeakMemory, x.Throughput, x.CPUTime, x.Nodes, x.Gap = string(res.Kind), res.PeakMemory, res.Throughput, positive(res.CPUTime),
+			res.Nodes, res.Gap
 		if x.Detail == "" {
 			x.Detail = res.Note
 		}

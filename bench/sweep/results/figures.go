@@ -19,7 +19,8 @@ func (p *Problem) figures() []figure {
 	list := []figure{
 		{p.Name + "-gap", p.shares("gap to the best proven bound", "gap of at most (%)", p.GapDistribution())},
 		{p.Name + "-profile-" + p.Word, p.shares("performance profile, "+p.Word, p.Word+" within a factor of the best", p.ObjectiveProfile())},
-		{p.Name + "-profile-time", p.shares("performance profile, time to a plan within 1 % of the best", "time within a factor of the least", p.TimeProfile())},
+		{p.Name + "-profile-time", p.shares("performance profile, time to a plan within 1 % of the best", "time within a factor of the least",
+			p.TimeProfile())},
 	}
 	names := map[string]int{}
 	for _, t := range p.Tradeoffs {

@@ -104,7 +104,11 @@ func pointer(x *float64) string {
 }
 
 func (r *Report) methodsTable() [][]string {
-	out := [][]string{{"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run", "gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10", "certified", "claimed", "spread_cases", "spread_median", "spread_q3", "spread_most"}}
+	out := [][]string{{
+		"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run",
+		"gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10",
+		"certified", "claimed", "spread_cases", "spread_median", "spread_q3", "spread_most",
+	}}
 	for _, p := range r.Problems {
 		for _, m := range p.Methods {
 			row := []string{p.Name, m.Label, string(m.Kind)}
@@ -114,7 +118,8 @@ func (r *Report) methodsTable() [][]string {
 			for _, q := range []float64{0, 0.25, 0.5, 0.75, 1} {
 				row = append(row, digits(m.Quantile(q)))
 			}
-			row = append(row, digits(m.ToBest), strconv.Itoa(m.Wins), strconv.Itoa(m.Alone), digits(m.BoundRatio), digits(m.MeanTime), digits(m.PAR10))
+			row = append(row, digits(m.ToBest), strconv.Itoa(m.Wins), strconv.Itoa(m.Alone), digits(m.BoundRatio), digits(m.MeanTime),
+				digits(m.PAR10))
 			row = append(row, strconv.Itoa(m.Certified), strconv.Itoa(m.Claimed))
 			if x := m.Spread; x != nil {
 				row = append(row, strconv.Itoa(x.Cases), digits(x.Median), digits(x.Q3), digits(x.Most))
@@ -128,7 +133,10 @@ func (r *Report) methodsTable() [][]string {
 }
 
 func (r *Report) casesTable() [][]string {
-	out := [][]string{{"problem", "instance", "sha256", "limits", "memory", "best_bound", "bound_by", "method", "outcome", "runs", "objective", "gap", "time"}}
+	out := [][]string{{
+		"problem", "instance", "sha256", "limits", "memory", "best_bound", "bound_by", "method", "outcome", "runs", "objective",
+		"gap", "time",
+	}}
 	for _, p := range r.Problems {
 		for _, c := range p.Cases {
 			bound, by := "", ""
@@ -159,13 +167,17 @@ func (r *Report) failuresTable() [][]string {
 }
 
 func (r *Report) runsTable() [][]string {
-	out := [][]string{{"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "proof", "claimed", "gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command"}}
+	out := [][]string{{
+		"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "proof",
+		"claimed", "gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command",
+	}}
 	for _, runs := range r.runs {
 		n := runs.numbers()
 		out = append(out, []string{
 			runs.Problem.Name, runs.Method.Label, runs.Case.Instance, runs.Case.Limits, digits(runs.Task.Memory),
 			strconv.Itoa(runs.Task.Seed), strconv.Itoa(runs.Task.Repetition), runs.Outcome(),
-			pointer(n.objective), pointer(n.bound), n.proof, pointer(n.claimed), pointer(runs.Gap), n.ended, digits(n.time), pointer(n.cpu), pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
+			pointer(n.objective), pointer(n.bound), n.proof, pointer(n.claimed), pointer(runs.Gap), n.ended, digits(n.time), pointer(n.cpu),
+			pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
 		})
 	}
 	return out

@@ -181,7 +181,8 @@ func (h *History) add(k int, c *Comparison, sources []Source, old, latest *Night
 		now = nil // nothing in common: nothing stands
 	}
 	for _, f := range c.Findings {
-		standing := now != nil && slices.ContainsFunc(now.Findings, func(g Finding) bool { return g.Kind == f.Kind && g.subject() == f.subject() })
+		standing := now != nil && slices.ContainsFunc(now.Findings,
+			func(g Finding) bool { return g.Kind == f.Kind && g.subject() == f.subject() })
 		if f.Kind == NotRun {
 			standing = RowsOf(sources, f.Task)[len(sources)-1] == nil
 		}
@@ -302,7 +303,10 @@ func (c *Comparison) confirms(l Line, m measure, worse bool) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Kind == kind && f.Task.Problem == l.Problem && f.Method == l.Method })
+	return slices.ContainsFunc(c.Findings, func(f Finding) bool {
+		return f.Kind == kind && f.Task.Problem == l.Problem &&
+			f.Method == l.Method
+	})
 }
 
 // line returns the geometric means of a measure over tasks, night by night, each over the first

@@ -94,7 +94,8 @@ func sparkline(values []*float64) template.HTML {
 	y := func(v float64) float64 { return 12 - 20*(v-middle)/height }
 	x := func(k int) float64 { return 100 * float64(k) / float64(max(1, len(values)-1)) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="line" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="%s"><title>%[1]s</title>`, strings.Join(words, ", "))
+	fmt.Fprintf(&b, `<svg class="line" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="%s"><title>%[1]s</title>`,
+		strings.Join(words, ", "))
 	var points []string
 	flush := func() {
 		if len(points) > 0 {

@@ -274,7 +274,8 @@ func TestHistorySeesWhatCompareSees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !c.Regressed || h.Standing() == 0 || !strings.Contains(h.Verdict(), "(v0..v1)") || !strings.HasPrefix(c.Verdict(), "REGRESSION v0..v1: ") {
+		if !c.Regressed || h.Standing() == 0 || !strings.Contains(h.Verdict(), "(v0..v1)") ||
+			!strings.HasPrefix(c.Verdict(), "REGRESSION v0..v1: ") {
 			t.Errorf("%q: compare %q, history %q", method, c.Verdict(), h.Verdict())
 		}
 	}

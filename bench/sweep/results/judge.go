@@ -285,7 +285,10 @@ func (c *Comparison) decide(of func(*Group) *Ratio, m measure, threshold float64
 		case m.method == MethodSlower && !c.TimesJudged:
 		case change > least && (middle > least || m.repeats):
 			r.Verdict = "worse"
-			c.add(g.first, Finding{Kind: m.method, Change: number(*r.Mean - 1), P: r.P, Detail: fmt.Sprintf("%ss of %s ×%.4f", m.name, platform.Count(len(r.differences), "task"), *r.Mean)})
+			c.add(g.first, Finding{
+				Kind: m.method, Change: number(*r.Mean - 1), P: r.P,
+				Detail: fmt.Sprintf("%ss of %s ×%.4f", m.name, platform.Count(len(r.differences), "task"), *r.Mean),
+			})
 			f := &c.Findings[len(c.Findings)-1]
 			f.Name, f.Method = "", g.Method
 		case change < -least:
@@ -392,7 +395,8 @@ func (c *Comparison) proof(p pair) (lost bool) {
 	switch {
 	case 2*before > len(p.old) && 2*after <= len(p.new):
 		took := ended(p.old, Proved)
-		f := Finding{Kind: ProofLost, Detail: fmt.Sprintf("%s, in %s of %s", detail, platform.FormatSeconds(took), platform.FormatSeconds(p.new[0].Task.TimeLimit))}
+		f := Finding{Kind: ProofLost, Detail: fmt.Sprintf("%s, in %s of %s", detail, platform.FormatSeconds(took),
+			platform.FormatSeconds(p.new[0].Task.TimeLimit))}
 		certain := before >= leastRepetitions && len(p.new) >= leastRepetitions
 		switch {
 		case p.starved():
@@ -434,7 +438,8 @@ func (c *Comparison) atEdge(took float64, p pair) bool {
 
 // change records what one measure of a pair changed by, if that counts, and reports whether it does.
 // Runs that repeat exactly are judged by their values. Of others, with repetitions, the Mann–Whitney
-// test must tell them apart; else the change must be large, and all runs of one night beyond all of the other. In any case it must stand out from
+// test must tell them apart; else the change must be large, and all runs of one night beyond all of the other. In any case
+// it must stand out from
 // the changes of all tasks of its size.
 func (c *Comparison) change(p pair, m measure, n noise, excuse Kind) bool {
 	d, ok := m.difference(p)

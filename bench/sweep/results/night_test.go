@@ -16,7 +16,10 @@ import (
 
 // result returns a row of a method on one case.
 func result(method string, status solve.Status, objective, bound float64) *sweep.Row {
-	t := sweep.Task{Format: sweep.TaskFormat, Problem: plan.Remat, Method: method, Instance: "a/net.json", SHA256: strings.Repeat("a", 64), Memory: 6, TimeLimit: 10}
+	t := sweep.Task{
+		Format: sweep.TaskFormat, Problem: plan.Remat, Method: method, Instance: "a/net.json", SHA256: strings.Repeat("a", 64),
+		Memory: 6, TimeLimit: 10,
+	}
 	r := &sweep.Row{Format: sweep.RowFormat, Task: t, ID: t.ID(), Result: &solve.Result{
 		Problem: t.Problem, Method: method, Kind: solve.Heuristic, Status: status, WallTime: 1, Parameters: solve.Parameters{TimeLimit: 10},
 	}}
@@ -74,11 +77,20 @@ func TestBestBound(t *testing.T) {
 		by          string
 		contradicts bool
 	}{
-		{"largest", []*sweep.Row{result("a", solve.Feasible, 9, 3), result("b", solve.Feasible, 8, 5), result("c", solve.Feasible, 9, 4)}, "b", false},
+		{
+			"largest",
+			[]*sweep.Row{result("a", solve.Feasible, 9, 3), result("b", solve.Feasible, 8, 5), result("c", solve.Feasible, 9, 4)},
+			"b",
+			false,
+		},
 		{"none", []*sweep.Row{result("a", solve.Feasible, 9, 0)}, "", false},
 		{"of a method that failed", []*sweep.Row{result("a", solve.Feasible, 9, 3), result("b", solve.Failed, 0, 7)}, "a", false},
 		{"under assumptions", []*sweep.Row{result("a", solve.Feasible, 9, 3), assuming(result("b", solve.Feasible, 9, 7))}, "b", false},
-		{"under assumptions that a plan breaks", []*sweep.Row{result("a", solve.Feasible, 6, 3), assuming(result("b", solve.Feasible, 9, 7))}, "a", false},
+		{
+			"under assumptions that a plan breaks",
+			[]*sweep.Row{result("a", solve.Feasible, 6, 3), assuming(result("b", solve.Feasible, 9, 7))},
+			"a", false,
+		},
 		{"beaten", []*sweep.Row{result("a", solve.Feasible, 6, 3), result("b", solve.Feasible, 9, 7)}, "b", true},
 		{"beaten by rounding", []*sweep.Row{result("a", solve.Feasible, 7-1e-9, 3), result("b", solve.Feasible, 9, 7)}, "b", false},
 		{"a plan of what is infeasible", []*sweep.Row{result("a", solve.Feasible, 6, 3), result("b", solve.Infeasible, 0, 0)}, "a", true},
@@ -113,7 +125,10 @@ func TestLabels(t *testing.T) {
 	y := x
 	y.Threads = 2
 	labels := Labels([]Configuration{a, b, c, d, e, x, y})
-	for who, want := range map[Configuration]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy (any memory)", e: "greedy (2 GiB a process)", x: "branch-and-bound (1 thread)", y: "branch-and-bound (2 threads)"} {
+	for who, want := range map[Configuration]string{
+		a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)",
+		d: "greedy (any memory)", e: "greedy (2 GiB a process)", x: "branch-and-bound (1 thread)", y: "branch-and-bound (2 threads)",
+	} {
 		if labels[who] != want {
 			t.Errorf("%q, want %q", labels[who], want)
 		}
@@ -123,7 +138,8 @@ func TestLabels(t *testing.T) {
 // A shell reads back the words of a command.
 func TestCommandInAShell(t *testing.T) {
 	task := sweep.Task{
-		Problem: plan.Pipeline, Method: "milp", Instance: "it's a net; $(rm x) `y`\\?.json", Memory: 1.1e10 / 3, Bandwidth: 12e9, Processors: 4, Replicas: true,
+		Problem: plan.Pipeline, Method: "milp", Instance: "it's a net; $(rm x) `y`\\?.json", Memory: 1.1e10 / 3, Bandwidth: 12e9, Processors: 4,
+		Replicas:    true,
 		MemoryModel: "task", Slots: 50, Backend: "highs", Threads: 2, TimeLimit: 0.25, Gap: 1e-4, Seed: 7,
 	}
 	command := Command(&task)
@@ -133,13 +149,17 @@ func TestCommandInAShell(t *testing.T) {
 	}
 	want := []string{
 		"solve", task.Instance, "--problem", "pipeline", "--method", "milp", "--memory", "3666666666.6666665", "--bandwidth", "12000000000",
-		"--processors", "4", "--weight-copies", "0", "--replicas", "--memory-model", "task", "--slots", "50", "--backend", "highs", "--threads", "2",
+		"--processors", "4", "--weight-copies", "0", "--replicas", "--memory-model", "task", "--slots", "50", "--backend", "highs", "--threads",
+		"2",
 		"--time-limit", "0.25", "--gap", "0.0001", "--seed", "7",
 	}
 	if got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if c := Command(&sweep.Task{Problem: plan.Remat, Method: "revolve", Instance: "zoo:vgg16", Memory: 6}); c != "workbench solve zoo:vgg16 --problem remat --method revolve --memory 6 --time-limit none" {
+	if c := Command(&sweep.Task{
+		Problem: plan.Remat, Method: "revolve", Instance: "zoo:vgg16",
+		Memory: 6,
+	}); c != "workbench solve zoo:vgg16 --problem remat --method revolve --memory 6 --time-limit none" {
 		t.Error(c)
 	}
 }
@@ -179,7 +199,10 @@ func TestReadAndMissing(t *testing.T) {
 }
 
 func TestDigits(t *testing.T) {
-	for x, want := range map[float64]string{0: "0", 242610995.2: "242610995.2", 1e-5: "0.00001", 1.5e-7: "1.5e-07", 1e18: "1e+18", -0.1: "-0.1"} {
+	for x, want := range map[float64]string{
+		0: "0", 242610995.2: "242610995.2", 1e-5: "0.00001", 1.5e-7: "1.5e-07", 1e18: "1e+18",
+		-0.1: "-0.1",
+	} {
 		got := Digits(x)
 		if back, err := strconv.ParseFloat(got, 64); got != want || err != nil || back != x {
 			t.Errorf("%v: %s", x, got)

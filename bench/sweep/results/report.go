@@ -286,8 +286,10 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 		return cmp.Or(
 			cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Key.SHA256, b.Key.SHA256),
 			cmp.Compare(a.Key.Processors, b.Key.Processors), cmp.Compare(a.Key.Bandwidth, b.Key.Bandwidth),
-			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies), cmp.Compare(strconv.FormatBool(a.Key.Replicas), strconv.FormatBool(b.Key.Replicas)),
-			cmp.Compare(a.Key.MicroBatches, b.Key.MicroBatches), cmp.Compare(a.Key.Placement, b.Key.Placement), cmp.Compare(a.Key.Minimised, b.Key.Minimised),
+			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies),
+			cmp.Compare(strconv.FormatBool(a.Key.Replicas), strconv.FormatBool(b.Key.Replicas)),
+			cmp.Compare(a.Key.MicroBatches, b.Key.MicroBatches), cmp.Compare(a.Key.Placement, b.Key.Placement),
+			cmp.Compare(a.Key.Minimised, b.Key.Minimised),
 			cmp.Compare(a.Key.Memory, b.Key.Memory),
 		)
 	})

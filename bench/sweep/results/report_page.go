@@ -346,7 +346,8 @@ func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
 			if len(cell.Runs) > 0 {
 				runs = cell.Runs[0].Index
 			}
-			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)), append(s.Runs, runs)
+			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)),
+				append(s.Runs, runs)
 		}
 		f.Series = append(f.Series, s)
 	}
@@ -370,10 +371,13 @@ func (d *pageRuns) add(r *Run) {
 		detail = r.Result.Note
 	}
 	d.Problem, d.Method, d.Case = append(d.Problem, r.Problem.Index), append(d.Method, r.Method.Index), append(d.Case, r.Case.Index)
-	d.Outcome, d.Detail, d.Command, d.Task = append(d.Outcome, r.Outcome()), append(d.Detail, detail), append(d.Command, r.Command()), append(d.Task, r.ID)
-	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by), append(d.Gap, shorter(r.Gap))
+	d.Outcome, d.Detail, d.Command, d.Task = append(d.Outcome, r.Outcome()), append(d.Detail, detail), append(d.Command, r.Command()),
+		append(d.Task, r.ID)
+	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by),
+		append(d.Gap, shorter(r.Gap))
 	d.Proof, d.Claimed, d.Ended = append(d.Proof, n.proof), append(d.Claimed, shorter(n.claimed)), append(d.Ended, n.ended)
-	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)), append(d.RSS, r.PeakRSS)
+	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)),
+		append(d.RSS, r.PeakRSS)
 	d.Seed, d.Repeated = append(d.Seed, r.Task.Seed), append(d.Repeated, r.Task.Repetition)
 	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(Stopped(r.Row))), append(d.Failed, r.failed()), append(d.Proved, bit(Proved(r.Row)))
 	d.Won = append(d.Won, bit(r.Case.Cells[r.Method.Index].Won))

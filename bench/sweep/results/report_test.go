@@ -248,7 +248,8 @@ func TestContradictions(t *testing.T) {
 		}
 	}
 	r := NewReport(n, nil)
-	if len(r.Contradictions) == 0 || !strings.Contains(page(t, r), `id="contradictions"`) || !strings.Contains(page(t, r), "the bound is wrong") {
+	if len(r.Contradictions) == 0 || !strings.Contains(page(t, r), `id="contradictions"`) ||
+		!strings.Contains(page(t, r), "the bound is wrong") {
 		t.Errorf("%v", r.Contradictions)
 	}
 }
@@ -294,7 +295,8 @@ func TestPageIsSelfContained(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := page(t, NewReport(n, c))
-	if m := regexp.MustCompile(`(?i)(src|href)\s*=\s*["']?(https?:|//|file:)|@import|url\(|fetch\(|XMLHttpRequest|import\(`).FindString(text); m != "" {
+	if m := regexp.MustCompile(`(?i)(src|href)\s*=\s*["']?(https?:|//|file:)|@import|url\(|fetch\(|XMLHttpRequest|import\(`).FindString(
+		text); m != "" {
 		t.Errorf("the page has %q", m)
 	}
 	if !strings.Contains(text, "default-src 'none'") {
@@ -346,7 +348,12 @@ func TestFolder(t *testing.T) {
 
 func TestNamesOfFiles(t *testing.T) {
 	given := map[string]int{}
-	for _, x := range []struct{ name, want string }{{"ResNet-50, 12 GB/s", "resnet-50-12-gb-s"}, {"resnet 50 12 GB s", "resnet-50-12-gb-s-2"}, {"../../etc", "etc"}, {strings.Repeat("x", 200), strings.Repeat("x", 80)}} {
+	for _, x := range []struct{ name, want string }{
+		{"ResNet-50, 12 GB/s", "resnet-50-12-gb-s"},
+		{"resnet 50 12 GB s", "resnet-50-12-gb-s-2"},
+		{"../../etc", "etc"},
+		{strings.Repeat("x", 200), strings.Repeat("x", 80)},
+	} {
 		if got := unique(given, slug(x.name)); got != x.want {
 			t.Errorf("%q: %q, want %q", x.name, got, x.want)
 		}

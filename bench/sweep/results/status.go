@@ -96,7 +96,8 @@ func (s *NightStatus) Regressed() bool { return strings.HasPrefix(s.Verdict, "RE
 // WriteStatus writes a line a night.
 func WriteStatus(w io.Writer, nights []NightStatus) {
 	for _, s := range nights {
-		fmt.Fprintf(w, "%s  %s  %s  %d of %s done, %d failed", s.Started.UTC().Format("2006-01-02 15:04"), filepath.Base(s.Folder), listed(s.Versions),
+		fmt.Fprintf(w, "%s  %s  %s  %d of %s done, %d failed", s.Started.UTC().Format("2006-01-02 15:04"), filepath.Base(s.Folder),
+			listed(s.Versions),
 			s.Tasks-s.Missing, platform.Count(s.Tasks, "task"), s.Failed)
 		if s.Verdict != "" {
 			fmt.Fprintf(w, "; %s", s.Verdict)

@@ -61,7 +61,8 @@ func TestStatus(t *testing.T) {
 	}
 	var text, metrics bytes.Buffer
 	WriteStatus(&text, list)
-	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "REGRESSION v2..v3: 3 worse-plan") {
+	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 2 ||
+		!strings.Contains(lines[1], "REGRESSION v2..v3: 3 worse-plan") {
 		t.Errorf("%s", &text)
 	}
 	if err := WritePrometheus(&metrics, list[1]); err != nil {

@@ -55,7 +55,10 @@ func Summarise(dir string, tasks []sweep.Task, n worker.Snapshot) (*Summary, err
 	if err != nil {
 		return nil, err
 	}
-	sum := &Summary{Sweep: c.Sweep, Folder: dir, Tasks: len(tasks), New: n.Fresh, Wall: n.Elapsed.Seconds(), Problems: map[string]statusCounts{}, Failures: []failureLine{}}
+	sum := &Summary{
+		Sweep: c.Sweep, Folder: dir, Tasks: len(tasks), New: n.Fresh, Wall: n.Elapsed.Seconds(),
+		Problems: map[string]statusCounts{}, Failures: []failureLine{},
+	}
 	wanted := map[string]bool{}
 	for i := range tasks {
 		wanted[tasks[i].ID()] = true
@@ -76,18 +79,27 @@ func (sum *Summary) count(r *sweep.Row) {
 	}
 	if f := r.Failure; f != nil {
 		counts["failed"]++
-		sum.Failures = append(sum.Failures, failureLine{r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, f.Reason, f.Detail})
+		sum.Failures = append(sum.Failures, failureLine{
+			r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, f.Reason,
+			f.Detail,
+		})
 		return
 	}
 	counts[string(r.Result.Status)]++
 	if r.Result.Status == solve.Failed {
-		sum.Failures = append(sum.Failures, failureLine{r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, MethodFailed, r.Result.Error})
+		sum.Failures = append(sum.Failures, failureLine{
+			r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, MethodFailed,
+			r.Result.Error,
+		})
 	}
 }
 
 // Print writes a summary for a person.
 func (sum *Summary) Print(w io.Writer) {
-	statuses := []string{string(solve.Optimal), string(solve.Feasible), string(solve.Infeasible), string(solve.Limit), string(solve.Failed), "failed"}
+	statuses := []string{
+		string(solve.Optimal), string(solve.Feasible), string(solve.Infeasible), string(solve.Limit), string(solve.Failed),
+		"failed",
+	}
 	head := table.Row{"problem", "tasks"}
 	for _, x := range statuses {
 		head = append(head, x)
@@ -139,7 +151,8 @@ func (sum *Summary) verdict() string {
 	for _, r := range slices.Sorted(maps.Keys(count)) {
 		reasons = append(reasons, fmt.Sprintf("%d %s", count[r], r))
 	}
-	s := fmt.Sprintf("FAILED %d of %s: %s: %s", len(sum.Failures), platform.Count(sum.Tasks, "task"), strings.Join(reasons, ", "), strings.Join(names, "; "))
+	s := fmt.Sprintf("FAILED %d of %s: %s: %s", len(sum.Failures), platform.Count(sum.Tasks, "task"), strings.Join(reasons, ", "),
+		strings.Join(names, "; "))
 	if n := len(sum.Failures) - len(names); n > 0 {
 		s += fmt.Sprintf("; and %d more", n)
 	}

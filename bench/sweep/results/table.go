@@ -46,13 +46,19 @@ var layouts = []layout{
 			return e.is.Objective / *e.of.Best.Result.Objective
 		}), 0))
 	}},
-	{"ratio", "%s over the best bound; of many the geometric mean and the largest", "mean, largest", func(e entry) string { return factor(e.ratio()) }, ratios},
+	{
+		"ratio", "%s over the best bound; of many the geometric mean and the largest", "mean, largest",
+		func(e entry) string { return factor(e.ratio()) }, ratios,
+	},
 	{"gap", "gap of the %s to the best bound", "mean", func(e entry) string { return percent(e.is.Gap) }, func(list []entry) string {
 		return percent(max(0, shiftedGeometricMean(finite(list, func(e entry) float64 { return e.is.Gap }), gapShift)))
 	}},
-	{"bound", "bound on the %s that each method ends with, UNIT; in the last line over the best", "over the best", func(e entry) string { return e.write(e.is.Ratio * e.of.bound()) }, func(list []entry) string {
-		return factor(shiftedGeometricMean(finite(list, func(e entry) float64 { return e.is.Ratio }), 0))
-	}},
+	{
+		"bound", "bound on the %s that each method ends with, UNIT; in the last line over the best", "over the best",
+		func(e entry) string { return e.write(e.is.Ratio * e.of.bound()) }, func(list []entry) string {
+			return factor(shiftedGeometricMean(finite(list, func(e entry) float64 { return e.is.Ratio }), 0))
+		},
+	},
 	{"proof", "how the %s ended", "proved", func(e entry) string { return e.is.proof() }, func(list []entry) string {
 		runs, proofs := 0, 0
 		for _, e := range list {

@@ -20,7 +20,12 @@ func TestTables(t *testing.T) {
 		}
 		b.WriteByte('\n')
 	}
-	for _, x := range []Table{{"ratio", "network", ""}, {"ratio", "memory", "persistent"}, {"proof", "bandwidth", ""}, {"time", "processors", ""}} {
+	for _, x := range []Table{
+		{"ratio", "network", ""},
+		{"ratio", "memory", "persistent"},
+		{"proof", "bandwidth", ""},
+		{"time", "processors", ""},
+	} {
 		if err := r.WriteTable(&b, x); err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,8 @@ func (h *History) WriteText(w io.Writer, all bool) {
 		t = render.Table(w, table.Row{"what", "problem", "method", "instance", "limits", "stands", "since", "detail"})
 		for i := range shown {
 			c := &shown[i]
-			t.AppendRow(append(c.columns(), state(c.Stands), fmt.Sprintf("night %d, %s", c.Night, c.Versions), render.Wrap(render.OneLine(c.Detail), 60)))
+			t.AppendRow(append(c.columns(), state(c.Stands), fmt.Sprintf("night %d, %s", c.Night, c.Versions),
+				render.Wrap(render.OneLine(c.Detail), 60)))
 		}
 		t.Render()
 	}

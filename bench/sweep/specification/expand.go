@@ -183,7 +183,8 @@ func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, used
 		}
 	}
 	if !accepted {
-		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, solve.KindWord(in.Kind()), e.Problems[0].Name, solve.KindWords(e.Problems[0].Takes))
+		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, solve.KindWord(in.Kind()), e.Problems[0].Name,
+			solve.KindWords(e.Problems[0].Takes))
 	}
 }
 

@@ -236,7 +236,8 @@ func (e *Experiment) checkMethods(r *reader) {
 func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
-		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels), len(e.microBatches), len(e.placements), len(e.objectives),
+		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels), len(e.microBatches),
+		len(e.placements), len(e.objectives),
 		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
 	} {
 		tasks *= float64(max(n, 1))

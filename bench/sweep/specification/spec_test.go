@@ -93,9 +93,14 @@ func TestAxes(t *testing.T) {
 		"defaults":              {"seeds: [1, 2]\nbandwidth: [1GB/s, 2GB/s]\nprocessors: [2, 3]\n" + good, 24},
 		"all without":           {strings.Replace(good, "[persistent, chain-milp]", "all\n    without: [chain-milp]", 1), 6 * (onChains(t) - 1)},
 		"the same again":        {good + strings.Join(strings.SplitAfter(good, "\n")[2:], ""), 12},
-		"an alias":              {strings.Replace(strings.Replace(good, "[0%, 50%, 1MB]", "*m", 1), "name", "x-limits: &m [10%, 20%]\nname", 1), 8},
-		"several problems":      {"name: n\nexperiments:\n  problems: [activation-offload, pipeline]\n  instances: zoo:rnn?seq=4\n  methods: [greedy, madpipe]\n  bandwidth: [1GB/s, 2GB/s]\n  processors: [2, 3]\n", 2 + 4},
-		"replicas":              {"name: n\nexperiments:\n  problem: pipeline\n  instances: zoo:rnn?seq=4\n  methods: [pipedream, madpipe]\n  replicas: [false, true]\n", 2 + 1},
+		"an alias": {
+			strings.Replace(strings.Replace(good, "[0%, 50%, 1MB]", "*m", 1), "name", "x-limits: &m [10%, 20%]\nname", 1),
+			8,
+		},
+		"several problems": {"name: n\nexperiments:\n  problems: [activation-offload, pipeline]\n  instances: zoo:rnn?seq=4\n  methods: " +
+			"[greedy, madpipe]\n  bandwidth: [1GB/s, 2GB/s]\n  processors: [2, 3]\n", 2 + 4},
+		"replicas": {"name: n\nexperiments:\n  problem: pipeline\n  instances: zoo:rnn?seq=4\n  methods: [pipedream, madpipe]\n " +
+			" replicas: [false, true]\n", 2 + 1},
 	} {
 		x, err := expand(t, c.text, "")
 		if err != nil {
@@ -183,7 +188,10 @@ func TestMistakes(t *testing.T) {
 		{"unknown key above", "memry: 1GB\n" + good, `night.yaml:1:1: unknown key "memry" of the specification: did you mean memory?`},
 		{"no value", change("remat", ""), "night.yaml:3:5: problem has no value"},
 		{"unknown problem", change("remat", "remt"), `night.yaml:3:14: unknown problem "remt": did you mean remat?`},
-		{"unknown method", change("persistent,", "persistant,"), `night.yaml:5:15: unknown method "persistant" of remat: did you mean persistent?`},
+		{
+			"unknown method", change("persistent,", "persistant,"),
+			`night.yaml:5:15: unknown method "persistant" of remat: did you mean persistent?`,
+		},
 		{"unknown network", change("rnn", "rnm"), `night.yaml:4:23: unknown network "rnm": did you mean rnn?`},
 		{"unknown parameter", change("seq:", "sec:"), `night.yaml:4:28: rnn has no parameter "sec": did you mean seq?`},
 		{"bad parameter", change("[2, 3]", "[2, x]"), "night.yaml:4:17: zoo:rnn: seq:"},
@@ -220,8 +228,14 @@ func TestMistakes(t *testing.T) {
 		{"graphs only", change("chain-milp", "chen"), "night.yaml:5:27: chen works on none of these instances"},
 		{"wrong form", change("zoo: rnn, seq: [2, 3]", "zoo: siamese, as: join"), "is a join, and remat is about chains and graphs"},
 		{"two wrong things", change("remat", "remt") + "threads: x\n", "night.yaml:3:14"},
-		{"too many tasks", change("seq: [2, 3]", "batch: 1") + "    repetitions: 10000\n    seeds: [" + numbers(200) + "]\n", "its lists make 6e+06 tasks"},
-		{"too many networks", change("seq: [2, 3]", "seq: ["+numbers(200)+"], batch: ["+numbers(200)+"]"), "the grid has more than 10000 networks"},
+		{
+			"too many tasks", change("seq: [2, 3]", "batch: 1") + "    repetitions: 10000\n    seeds: [" + numbers(200) + "]\n",
+			"its lists make 6e+06 tasks",
+		},
+		{
+			"too many networks", change("seq: [2, 3]", "seq: ["+numbers(200)+"], batch: ["+numbers(200)+"]"),
+			"the grid has more than 10000 networks",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := expand(t, c.text, t.TempDir())
@@ -318,7 +332,10 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	for _, s := range []string{"a: &a *a", "? [a]\n: b", "- - -", "{a: 1}: 2", "!!x y: z", "a: |\n  x\n", "\t", "name: \xff", "a: .inf", "<<: *x", "experiments: {problem: remat, instances: {zoo: []}}"} {
+	for _, s := range []string{
+		"a: &a *a", "? [a]\n: b", "- - -", "{a: 1}: 2", "!!x y: z", "a: |\n  x\n", "\t", "name: \xff", "a: .inf",
+		"<<: *x", "experiments: {problem: remat, instances: {zoo: []}}",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

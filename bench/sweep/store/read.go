@@ -122,7 +122,8 @@ func scanFile(file string, name *string, sound func(place, Line) error, damaged 
 		case l.Row != nil && *name == "":
 			*name = l.Row.Sweep
 		case l.Row != nil && *name != l.Row.Sweep:
-			return solve.InputError(fmt.Errorf("%s:%d: the row is of sweep %q, the store of %q: keep them in folders of their own", file, n, l.Row.Sweep, *name))
+			return solve.InputError(fmt.Errorf("%s:%d: the row is of sweep %q, the store of %q: keep them in folders of their own", file, n,
+				l.Row.Sweep, *name))
 		}
 		return sound(place{file, n}, l)
 	})

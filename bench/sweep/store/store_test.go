@@ -47,7 +47,10 @@ func row(i int) *sweep.Row {
 			Bound:    &solve.Bound{Value: 1.2, By: "the MILPs chain-bound and chain-milp (column bounds, HiGHS 1.10.0)", Assumptions: []string{}},
 			OwnBound: &solve.Bound{Value: 1.2, By: t.Method, Assumptions: []string{}},
 			WallTime: 59.123456, CPUTime: 58.987654, Backend: &solve.BackendRef{Name: "HiGHS", Version: "1.10.0"}, Nodes: &nodes, Seed: i,
-			Formulation: &solve.Formulation{Name: "chain-milp", Version: "3", Variables: 12345, Integers: 2345, Constraints: 23456, Nonzeros: 123456},
+			Formulation: &solve.Formulation{
+				Name: "chain-milp", Version: "3", Variables: 12345, Integers: 2345, Constraints: 23456,
+				Nonzeros: 123456,
+			},
 		},
 	}
 }
@@ -200,12 +203,18 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"newer":                    {sum(`{"format":"workbench.row/v2","a":1}`), `rows.jsonl:2: its format is "workbench.row/v2", this program knows "workbench.row/v1": a newer workbench`},
+		"newer": {
+			sum(`{"format":"workbench.row/v2","a":1}`),
+			`rows.jsonl:2: its format is "workbench.row/v2", this program knows "workbench.row/v1": a newer workbench`,
+		},
 		"newer without a checksum": {`{"format":"workbench.row/v2","a":1}` + "\n", `"workbench.row/v2"`},
-		"unknown field":            {sum(strings.Replace(body, `"attempt"`, `"mood":"good","attempt"`, 1)), `rows.jsonl:2: json: unknown field "mood"`},
-		"another sweep":            {string(foreign), `rows.jsonl:2: the row is of sweep "papers", the store of "night"`},
-		"another task":             {sum(strings.Replace(body, `"threads":1`, `"threads":2`, 1)), "its task has the name"},
-		"neither":                  {sum(strings.Replace(body, `"result":`, `"x":`, 1)), "unknown field"},
+		"unknown field": {
+			sum(strings.Replace(body, `"attempt"`, `"mood":"good","attempt"`, 1)),
+			`rows.jsonl:2: json: unknown field "mood"`,
+		},
+		"another sweep": {string(foreign), `rows.jsonl:2: the row is of sweep "papers", the store of "night"`},
+		"another task":  {sum(strings.Replace(body, `"threads":1`, `"threads":2`, 1)), "its task has the name"},
+		"neither":       {sum(strings.Replace(body, `"result":`, `"x":`, 1)), "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -420,7 +429,10 @@ func TestTasks(t *testing.T) {
 		"cut":     {lines[0] + lines[1], "has 1 tasks of 2: it is not whole"},
 		"empty":   {"", "has 0 tasks of 0"},
 		"unknown": {lines[0] + strings.Replace(lines[1], `"seed"`, `"sead"`, 1) + lines[2], `tasks.jsonl:2: json: unknown field "sead"`},
-		"newer":   {strings.Replace(lines[0], "tasks/v1", "tasks/v2", 1) + lines[1] + lines[2], `tasks.jsonl:1: its format is "workbench.tasks/v2"`},
+		"newer": {
+			strings.Replace(lines[0], "tasks/v1", "tasks/v2", 1) + lines[1] + lines[2],
+			`tasks.jsonl:1: its format is "workbench.tasks/v2"`,
+		},
 	} {
 		if err := os.WriteFile(name, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
@@ -465,7 +477,8 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Sweep != "night" || m.Tasks != 4 || m.Rows != 3 || len(m.Missing) != 1 || m.Missing[0].Seed != 3 || m.Added != []int{3, 0}[again] || m.Repeated != []int{1, 4}[again] {
+		if m.Sweep != "night" || m.Tasks != 4 || m.Rows != 3 || len(m.Missing) != 1 || m.Missing[0].Seed != 3 || m.Added != []int{3, 0}[again] ||
+			m.Repeated != []int{1, 4}[again] {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -478,7 +491,8 @@ func TestMerge(t *testing.T) {
 	if err := store.WriteTasks(folders[1], &store.Sweep{Name: "papers", Tasks: whole}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Merge(into, folders); !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), `of sweep "papers", the others are of "night"`) {
+	if _, err := store.Merge(into, folders); !errors.Is(err, solve.ErrInput) ||
+		!strings.Contains(err.Error(), `of sweep "papers", the others are of "night"`) {
 		t.Errorf("another sweep: %v", err)
 	}
 }

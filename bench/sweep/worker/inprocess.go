@@ -69,7 +69,8 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	case <-late:
-		return failed(&begun, sweep.OutOfTime, fmt.Sprintf("no answer within %v, its time limit is %g s; left behind", deadline(x.Grace, t), t.TimeLimit)), nil, nil
+		return failed(&begun, sweep.OutOfTime, fmt.Sprintf("no answer within %v, its time limit is %g s; left behind", deadline(x.Grace, t),
+			t.TimeLimit)), nil, nil
 	}
 }
 

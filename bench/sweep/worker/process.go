@@ -170,13 +170,15 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 	case ctx.Err() != nil && errors.Is(killed, ctx.Err()):
 		return nil, nil, ctx.Err()
 	case errors.Is(killed, errDeadline):
-		return failed(row, sweep.OutOfTime, fmt.Sprintf("killed: no answer within %v, its time limit is %g s", allowed, row.Task.TimeLimit)), nil, nil
+		return failed(row, sweep.OutOfTime, fmt.Sprintf("killed: no answer within %v, its time limit is %g s", allowed, row.Task.TimeLimit)), nil,
+			nil
 	case errors.Is(killed, process.ErrMemory):
 		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
 	case killed == nil && process.OutOfMemory(words):
 		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
 	case killed == nil && row.Task.TaskMemory > 0 && faultOfRuntime(words):
-		return failed(row, sweep.OutOfMemory, limit+": a fault inside Go's runtime, which happens where memory is refused: "+firstLine(words)), nil, nil
+		return failed(row, sweep.OutOfMemory, limit+": a fault inside Go's runtime, which happens where memory is refused: "+firstLine(words)),
+			nil, nil
 	case talk != nil:
 		return failed(row, sweep.BadAnswer, talk.Error()), nil, nil
 	}

@@ -45,7 +45,8 @@ func Solve(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result
 // check refuses an instance that is not the one of the task.
 func check(in *solve.Instance, t sweep.Task) error {
 	if in.SHA256 != t.SHA256 {
-		return fmt.Errorf("instance %s has the digest %.12s, that of the task is %.12s: it has changed since the tasks were made", t.Instance, in.SHA256, t.SHA256)
+		return fmt.Errorf("instance %s has the digest %.12s, that of the task is %.12s: it has changed since the tasks were made", t.Instance,
+			in.SHA256, t.SHA256)
 	}
 	return nil
 }

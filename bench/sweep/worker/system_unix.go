@@ -16,5 +16,6 @@ func killedFromOutside(exit error) bool {
 		return false
 	}
 	s, ok := e.Sys().(syscall.WaitStatus)
-	return ok && s.Signaled() && (s.Signal() == syscall.SIGKILL || s.Signal() == syscall.SIGTERM || s.Signal() == syscall.SIGINT || s.Signal() == syscall.SIGHUP)
+	return ok && s.Signaled() && (s.Signal() == syscall.SIGKILL || s.Signal() == syscall.SIGTERM || s.Signal() == syscall.SIGINT ||
+		s.Signal() == syscall.SIGHUP)
 }

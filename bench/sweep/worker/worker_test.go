@@ -139,7 +139,9 @@ func TestPoisoned(t *testing.T) {
 		}
 	}
 	sink := &memorySink{}
-	w := &worker.Worker{Sweep: "test", Sink: sink, Runner: func() worker.Runner { return &worker.InProcess{Instances: &worker.Folder{}, Solve: pretend} }}
+	w := &worker.Worker{Sweep: "test", Sink: sink, Runner: func() worker.Runner {
+		return &worker.InProcess{Instances: &worker.Folder{}, Solve: pretend}
+	}}
 	if err := w.Work(t.Context(), nil, q); err != nil {
 		t.Fatal(err)
 	}
@@ -221,12 +223,15 @@ func BenchmarkTask(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			w := &worker.Worker{Sweep: "test", Name: "local", Environment: "d01eef50ed30789ef007d189", Sink: s, Jobs: 1, Runner: func() worker.Runner {
-				if mode == "isolated" {
-					return &worker.Isolated{Instances: &worker.Folder{Dir: dir}}
-				}
-				return &worker.InProcess{Instances: &worker.Folder{Dir: dir}, Solve: pretend}
-			}}
+			w := &worker.Worker{
+				Sweep: "test", Name: "local", Environment: "d01eef50ed30789ef007d189", Sink: s, Jobs: 1,
+				Runner: func() worker.Runner {
+					if mode == "isolated" {
+						return &worker.Isolated{Instances: &worker.Folder{Dir: dir}}
+					}
+					return &worker.InProcess{Instances: &worker.Folder{Dir: dir}, Solve: pretend}
+				},
+			}
 			b.ResetTimer()
 			if err := worker.Run(b.Context(), nil, w, queuetest.NewMemory(0), s, list); err != nil {
 				b.Fatal(err)

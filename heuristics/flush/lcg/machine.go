@@ -40,7 +40,8 @@ func (s *Solver) Machine(starts []int32, lengths []int, before [][]Lit) {
 func (m *machine) earliest(s *Solver, i int) int32 { return s.bound[m.starts[i]] }
 func (m *machine) latest(s *Solver, i int) int32   { return -s.bound[m.starts[i]^1] + m.lengths[i] }
 
-// propagate infers from precedences and by edge finding. The latter looks at every set of tasks between a release a and a deadline b. If the set and another task that starts no earlier
+// propagate infers from precedences and by edge finding. The latter looks at every set of tasks between a release a and a
+// deadline b. If the set and another task that starts no earlier
 // than a are longer than b − a, that task comes after the set; likewise at the other end. O(tasks²) where nothing is tight.
 func (m *machine) propagate(s *Solver) bool {
 	return m.precedences(s) && m.edges(s)

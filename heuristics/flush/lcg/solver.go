@@ -137,7 +137,7 @@ func (s *Solver) Bool(first bool, priority float64) Lit {
 func (s *Solver) Value(x int32) int { return int(s.bound[x]) }
 
 func (s *Solver) isTrue(l Lit) bool { return s.bound[l.X] >= l.K }
-func (s *Solver) fails(l Lit) bool { return s.bound[l.X^1] >= 1-l.K }
+func (s *Solver) fails(l Lit) bool  { return s.bound[l.X^1] >= 1-l.K }
 
 // Difference adds y ≥ x + d, if cond holds; nil: always.
 func (s *Solver) Difference(x, y int32, d int, cond *Lit) {

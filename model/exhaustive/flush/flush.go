@@ -31,7 +31,8 @@ const Most = 9
 func Search(in *stages.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
 	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stageCount: len(in.Stages), jobs: p.MicroBatches}
 	if x.stageCount*x.jobs > Most || p.Processors > 3 {
-		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", exhaustive.ErrTooHard, x.stageCount, x.jobs, p.Processors, Most)
+		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs",
+			exhaustive.ErrTooHard, x.stageCount, x.jobs, p.Processors, Most)
 	}
 	x.make()
 	x.search(0)
@@ -105,7 +106,8 @@ func (x *flushing) make() {
 				kinds = append(kinds, flushOp{plan.OpW, s, j, g, st.WeightTime, st.WeightMemory, 0})
 			}
 			if st.OffloadMemory > 0 {
-				kinds = append(kinds, flushOp{plan.OpO, s, j, g, st.OffloadTime, -st.OffloadMemory, 1}, flushOp{plan.OpP, s, j, g, st.OffloadTime, st.OffloadMemory, 1})
+				kinds = append(kinds, flushOp{plan.OpO, s, j, g, st.OffloadTime, -st.OffloadMemory, 1},
+					flushOp{plan.OpP, s, j, g, st.OffloadTime, st.OffloadMemory, 1})
 			}
 			for _, o := range kinds {
 				index[name{o.op, s, j}] = len(x.ops)

@@ -34,7 +34,8 @@ func Pace(in *stages.Partition, pace float64) *stages.Partition {
 	x.CommunicationTime *= pace
 	for i := range x.Stages {
 		s := &x.Stages[i]
-		s.ForwardTime, s.BackwardTime, s.WeightTime, s.OffloadTime = s.ForwardTime*pace, s.BackwardTime*pace, s.WeightTime*pace, s.OffloadTime*pace
+		s.ForwardTime, s.BackwardTime, s.WeightTime, s.OffloadTime = s.ForwardTime*pace, s.BackwardTime*pace, s.WeightTime*pace,
+			s.OffloadTime*pace
 	}
 	return &x
 }

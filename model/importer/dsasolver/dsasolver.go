@@ -175,7 +175,8 @@ func (x *reader) readBuffers() error {
 	for k, b := range x.d.Problem.Buffers {
 		at := fmt.Sprintf("problem.buffers[%d]", k)
 		if len(b.Pools) != 1 {
-			return strictjson.Wrong(at+".allowed_pools", "buffer %d has %d; a buffer is in one pool here, the choice among several is not supported", b.ID, len(b.Pools))
+			return strictjson.Wrong(at+".allowed_pools", "buffer %d has %d; a buffer is in one pool here, the choice among several is not supported",
+				b.ID, len(b.Pools))
 		}
 		p, known := x.pools[b.Pools[0]]
 		switch _, twice := x.buffers[b.ID]; {
@@ -239,7 +240,11 @@ func (x *reader) readPairs() error {
 		name string
 		from []pair
 		to   *[]lifetimes.Pair
-	}{{"colocations", c.Colocations, &x.l.Colocations}, {"separations", c.Separations, &x.l.Separations}, {"temporal_exclusions", c.Exclusions, &x.l.Exclusions}} {
+	}{
+		{"colocations", c.Colocations, &x.l.Colocations},
+		{"separations", c.Separations, &x.l.Separations},
+		{"temporal_exclusions", c.Exclusions, &x.l.Exclusions},
+	} {
 		for k, p := range list.from {
 			q, err := find(fmt.Sprintf("problem.constraints.%s[%d]", list.name, k), p.First, p.Second)
 			if err != nil {
@@ -272,7 +277,8 @@ func (x *reader) readObjective() error {
 	known := map[string]string{"total_peak": lifetimes.Height, "max_peak": lifetimes.LargestHeight, "reuse_cost": lifetimes.TotalPenalty}
 	for _, t := range terms {
 		if known[t] == "" {
-			return strictjson.Wrong("problem.objective.terms", "%q is not supported here; it is one of capacity_overflow, total_peak, max_peak and reuse_cost", t)
+			return strictjson.Wrong("problem.objective.terms",
+				"%q is not supported here; it is one of capacity_overflow, total_peak, max_peak and reuse_cost", t)
 		}
 	}
 	x.l.Objective = lifetimes.Height
@@ -280,7 +286,8 @@ func (x *reader) readObjective() error {
 		x.l.Objective = known[terms[0]]
 	}
 	if len(terms) > 1 && !(x.l.Objective == lifetimes.TotalPenalty && terms[1] == "total_peak" && len(terms) == 2) {
-		x.warnings = append(x.warnings, "of the objective only "+terms[0]+" is minimised, then the height of each pool; "+strings.Join(terms[1:], ", ")+" is not")
+		x.warnings = append(x.warnings, "of the objective only "+terms[0]+" is minimised, then the height of each pool; "+
+			strings.Join(terms[1:], ", ")+" is not")
 	}
 	return nil
 }
@@ -354,14 +361,19 @@ func Write(w io.Writer, l *lifetimes.Lifetimes) error {
 		}
 		return all
 	}
-	c.Colocations, c.Separations, c.Exclusions = pairs("colocations", l.Colocations), pairs("separations", l.Separations), pairs("exclusions", l.Exclusions)
+	c.Colocations, c.Separations, c.Exclusions = pairs("colocations", l.Colocations), pairs("separations", l.Separations),
+		pairs("exclusions", l.Exclusions)
 	if len(l.Penalties) > 0 {
 		d.Problem.CostModel = &costModel{}
 	}
 	for k, p := range l.Penalties {
-		d.Problem.CostModel.Penalties = append(d.Problem.CostModel.Penalties, penalty{ids[p.First], ids[p.Second], p.Cost, text(fmt.Sprintf("penalties[%d]", k), "x-reason", "generic")})
+		d.Problem.CostModel.Penalties = append(d.Problem.CostModel.Penalties,
+			penalty{ids[p.First], ids[p.Second], p.Cost, text(fmt.Sprintf("penalties[%d]", k), "x-reason", "generic")})
 	}
-	terms := map[string]string{"": "total_peak", lifetimes.Height: "total_peak", lifetimes.LargestHeight: "max_peak", lifetimes.TotalPenalty: "reuse_cost"}
+	terms := map[string]string{
+		"": "total_peak", lifetimes.Height: "total_peak", lifetimes.LargestHeight: "max_peak",
+		lifetimes.TotalPenalty: "reuse_cost",
+	}
 	d.Problem.Objective = objective{"lexicographic", []string{"capacity_overflow", terms[l.Objective]}}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
@@ -406,7 +418,8 @@ func ReadSolution(data []byte, name string, l *lifetimes.Lifetimes) ([]plan.Offs
 		return nil, err
 	}
 	if d.Version != 1 || d.Placements == nil {
-		return nil, strictjson.Locate(data, name, strictjson.Wrong("placements", "missing, or of another version than 1: the file is no solution of dsa-solver"))
+		return nil, strictjson.Locate(data, name, strictjson.Wrong("placements",
+			"missing, or of another version than 1: the file is no solution of dsa-solver"))
 	}
 	list, of := l.PoolList(), map[string]int{}
 	for i := range l.Buffers {
@@ -416,7 +429,8 @@ func ReadSolution(data []byte, name string, l *lifetimes.Lifetimes) ([]plan.Offs
 	for k, x := range d.Placements {
 		id, pool := strconv.FormatInt(x.Buffer, 10), strconv.FormatInt(x.Pool, 10)
 		if p, known := of[id]; known && len(list) > 1 && list[p].ID != pool {
-			return nil, strictjson.Locate(data, name, strictjson.Wrong(fmt.Sprintf("placements[%d].pool", k), "buffer %s is in pool %s, not %s", id, list[p].ID, pool))
+			return nil, strictjson.Locate(data, name, strictjson.Wrong(fmt.Sprintf("placements[%d].pool", k), "buffer %s is in pool %s, not %s", id,
+				list[p].ID, pool))
 		}
 		offsets = append(offsets, plan.Offset{ID: id, Offset: float64(x.Offset)})
 	}

@@ -30,7 +30,8 @@ func TestReadAndWrite(t *testing.T) {
 		t.Fatal(err, warnings)
 	}
 	if l.Objective != lifetimes.TotalPenalty || len(l.Separations)+len(l.Colocations)+len(l.Exclusions)+len(l.Penalties) != 4 ||
-		l.Pools[0].Capacity != 64 || l.Pools[0].Reserved[0].End != 8 || !l.Buffers[2].Pinned || l.Buffers[0].Align != 4 || len(l.Buffers[0].Gaps) != 1 {
+		l.Pools[0].Capacity != 64 || l.Pools[0].Reserved[0].End != 8 || !l.Buffers[2].Pinned || l.Buffers[0].Align != 4 ||
+		len(l.Buffers[0].Gaps) != 1 {
 		t.Errorf("%+v", l)
 	}
 	again, err := lifetimes.ReadV2(strings.NewReader(testfile.Text(t, l)), "g") // as from a file
@@ -52,17 +53,29 @@ func TestReadAndWrite(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for name, x := range map[string]struct{ old, new, want string }{
-		"version":         {`"schema_version": 1`, `"schema_version": 2`, "f:1: schema_version: 2 is not understood"},
-		"banks":           {`"reserved_ranges": []}`, `"reserved_ranges": [], "bank_geometry": {"bank_size": 1, "num_banks": 2}}`, "f:2: problem.pools[1].bank_geometry: memory banks"},
-		"several pools":   {`"allowed_pools": [1]`, `"allowed_pools": [1, 3]`, "f:7: problem.buffers[3].allowed_pools: buffer 2 has 2; a buffer is in one pool here"},
-		"no pool":         {`"allowed_pools": [1]`, `"allowed_pools": [5]`, "f:7: problem.buffers[3].allowed_pools: there is no pool 5"},
-		"alignment":       {`"alignment": 4`, `"alignment": 0`, "f:4: problem.buffers[0].alignment: 0;"},
-		"other pool":      {`"buffer": 9, "pool": 3`, `"buffer": 9, "pool": 1`, "f:9: problem.constraints.pinned_allocations[0].pool: buffer 9 is not in pool 1"},
-		"no buffer":       {`"second": 8}]`, `"second": 88}]`, "f:8: problem.constraints.colocations[0]: there is no buffer 7, or none 88"},
-		"bank cost":       {`"reuse_cost"`, `"bank_cost"`, `f:11: problem.objective.terms: "bank_cost" is not supported`},
-		"unknown field":   {`"name": "L1"`, `"name": "L1", "colour": 3`, "f:2: problem.pools[0].colour: "},
-		"pin in reserved": {`"offset": 16`, `"offset": 4`, `f:1: buffers[2].offset: buffer "9" is pinned to [4, 12), which overlaps the reserved range`},
-		"a solution":      {`"problem": {`, `"problems": {`, "f:1: problems: "},
+		"version": {`"schema_version": 1`, `"schema_version": 2`, "f:1: schema_version: 2 is not understood"},
+		"banks": {
+			`"reserved_ranges": []}`, `"reserved_ranges": [], "bank_geometry": {"bank_size": 1, "num_banks": 2}}`,
+			"f:2: problem.pools[1].bank_geometry: memory banks",
+		},
+		"several pools": {
+			`"allowed_pools": [1]`, `"allowed_pools": [1, 3]`,
+			"f:7: problem.buffers[3].allowed_pools: buffer 2 has 2; a buffer is in one pool here",
+		},
+		"no pool":   {`"allowed_pools": [1]`, `"allowed_pools": [5]`, "f:7: problem.buffers[3].allowed_pools: there is no pool 5"},
+		"alignment": {`"alignment": 4`, `"alignment": 0`, "f:4: problem.buffers[0].alignment: 0;"},
+		"other pool": {
+			`"buffer": 9, "pool": 3`, `"buffer": 9, "pool": 1`,
+			"f:9: problem.constraints.pinned_allocations[0].pool: buffer 9 is not in pool 1",
+		},
+		"no buffer":     {`"second": 8}]`, `"second": 88}]`, "f:8: problem.constraints.colocations[0]: there is no buffer 7, or none 88"},
+		"bank cost":     {`"reuse_cost"`, `"bank_cost"`, `f:11: problem.objective.terms: "bank_cost" is not supported`},
+		"unknown field": {`"name": "L1"`, `"name": "L1", "colour": 3`, "f:2: problem.pools[0].colour: "},
+		"pin in reserved": {
+			`"offset": 16`, `"offset": 4`,
+			`f:1: buffers[2].offset: buffer "9" is pinned to [4, 12), which overlaps the reserved range`,
+		},
+		"a solution": {`"problem": {`, `"problems": {`, "f:1: problems: "},
 	} {
 		text := strings.Replace(document, x.old, x.new, 1)
 		if text == document {

@@ -92,8 +92,9 @@ type Schedule [][]Action
 // The action types of torch.distributed.pipelining 2.15 (schedules.py, _ComputationType): computations need a
 // micro-batch, collectives of FSDP have none or one, and an overlapped pair has two computations.
 var (
-	cell    = regexp.MustCompile(`^(\d{1,9})(F|B|I|W)(\d{1,9})$`)
-	moves   = regexp.MustCompile(`^\d{1,9}(?:(?:SEND_F|RECV_F|SEND_B|RECV_B|WAIT_SEND_F|WAIT_SEND_B)\d{1,9}|(?:UNSHARD|RESHARD|REDUCE_GRAD|WAIT_REDUCE_GRAD)\d{0,9})$`)
+	cell  = regexp.MustCompile(`^(\d{1,9})(F|B|I|W)(\d{1,9})$`)
+	moves = regexp.MustCompile(`^\d{1,9}(?:(?:SEND_F|RECV_F|SEND_B|RECV_B|WAIT_SEND_F|WAIT_SEND_B)\d{1,9}|` +
+		`(?:UNSHARD|RESHARD|REDUCE_GRAD|WAIT_REDUCE_GRAD)\d{0,9})$`)
 	overlap = regexp.MustCompile(`^\((.*)\)OVERLAP_F_B$`)
 )
 

@@ -30,7 +30,10 @@ func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
 		in := optimum.RandomStages(r, 2+2*r.IntN(2), true)
-		v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: 1 + r.IntN(6), Placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)]})
+		v, err := view.New(in, platform.Platform{
+			Memory: 1000, MicroBatches: 1 + r.IntN(6),
+			Placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)],
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +90,10 @@ func TestRead(t *testing.T) {
 	if err != nil || len(s) != 2 || len(s[0]) != 4 || s[0][2] != (torchcsv.Action{Stage: 0, Op: "I", MicroBatch: 0}) {
 		t.Errorf("%v, %v", s, err)
 	}
-	for _, text := range []string{"0F", "F0", "0X0", "0F0;0F1", "-1F0", "0F0,\"", "0F99999999999", "0SEND_F", "(0F0;1B0", "(0F0;1X0)OVERLAP_F_B", "0SEND_X1"} {
+	for _, text := range []string{
+		"0F", "F0", "0X0", "0F0;0F1", "-1F0", "0F0,\"", "0F99999999999", "0SEND_F", "(0F0;1B0",
+		"(0F0;1X0)OVERLAP_F_B", "0SEND_X1",
+	} {
 		if _, err := torchcsv.Read(strings.NewReader(text), "x.csv"); !errors.Is(err, torchcsv.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -172,7 +178,8 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 			}
 		}
 	}
-	if len(made) != 12 || made["list"] != 6 || made["search"] != 6 || made["modulo"] != 6 || made["zb-v"] != 2 || made["1f1b-interleaved"] != 2 || made["1f1b"] != 2 {
+	if len(made) != 12 || made["list"] != 6 || made["search"] != 6 || made["modulo"] != 6 || made["zb-v"] != 2 ||
+		made["1f1b-interleaved"] != 2 || made["1f1b"] != 2 {
 		t.Errorf("orders that were written: %v", made)
 	}
 }

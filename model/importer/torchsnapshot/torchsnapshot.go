@@ -265,7 +265,10 @@ func (w *window) back() {
 // lifetimes returns the blocks of the part that is asked for, and how many are cut.
 func (w *window) lifetimes() (*lifetimes.Lifetimes, []string) {
 	slices.SortFunc(w.blocks, func(a, b *block) int { return cmp.Or(cmp.Compare(a.lower, b.lower), cmp.Compare(a.address, b.address)) })
-	l := &lifetimes.Lifetimes{Align: Align, Source: map[string]any{"kind": "import", "format": "torch-snapshot", "events": []int{w.From, w.To}}}
+	l := &lifetimes.Lifetimes{Align: Align, Source: map[string]any{
+		"kind": "import", "format": "torch-snapshot",
+		"events": []int{w.From, w.To},
+	}}
 	before, after := 0, 0
 	change := map[int]int64{}
 	for _, b := range w.blocks {
@@ -282,7 +285,10 @@ func (w *window) lifetimes() (*lifetimes.Lifetimes, []string) {
 		lower, upper := max(b.lower, w.From), min(b.upper, w.To)
 		change[lower] += b.size
 		change[upper] -= b.size
-		l.Buffers = append(l.Buffers, lifetimes.Buffer{ID: "b" + strconv.Itoa(k), Lower: int64(lower), Upper: int64(upper), Size: float64(b.size)})
+		l.Buffers = append(l.Buffers, lifetimes.Buffer{
+			ID: "b" + strconv.Itoa(k), Lower: int64(lower), Upper: int64(upper),
+			Size: float64(b.size),
+		})
 		path := fmt.Sprintf("buffers[%d]", k)
 		l.Extra = append(l.Extra, strictjson.Extra{Path: path, Key: "x-stream", Value: json.RawMessage(strconv.FormatInt(b.stream, 10))})
 		if b.frame != "" {
@@ -298,7 +304,8 @@ func (w *window) lifetimes() (*lifetimes.Lifetimes, []string) {
 	l.Source["reserved"], l.Source["load"] = reserved, load
 	warnings := []string{fmt.Sprintf("the caching allocator reserved %d bytes for a load of %d", reserved, load)}
 	if before+after > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s from before the part and %s to after it live on: they are cut at its ends", platform.Count(before, "block"), platform.Count(after, "block")))
+		warnings = append(warnings, fmt.Sprintf("%s from before the part and %s to after it live on: they are cut at its ends",
+			platform.Count(before, "block"), platform.Count(after, "block")))
 	}
 	return l, warnings
 }
@@ -312,7 +319,8 @@ const base = int64(0x7f0000000000)
 func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 	l, ok := in.(*lifetimes.Lifetimes)
 	if !ok || len(p.Offsets) == 0 {
-		return errors.New("torch-snapshot takes a plan of addresses and, after it, its lifetimes: workbench place PLAN --plan FILE --output FILE makes both")
+		return errors.New("torch-snapshot takes a plan of addresses and, after it, its lifetimes: workbench place PLAN --plan FILE --output " +
+			"FILE makes both")
 	}
 	at := map[string]int64{}
 	for _, o := range p.Offsets {
@@ -379,7 +387,10 @@ func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 		{"blocks", []any{fields{{"size", top}, {"requested_size", int64(0)}, {"address", base}, {"state", "inactive"}, {"frames", []any{}}}}},
 	}
 	_, err := w.Write(pickle(fields{
-		{"segments", []any{segment}}, {"device_traces", []any{[]any(events)}}, {"allocator_settings", fields{}}, {"external_annotations", []any{}},
+		{"segments", []any{segment}},
+		{"device_traces", []any{[]any(events)}},
+		{"allocator_settings", fields{}},
+		{"external_annotations", []any{}},
 	}))
 	return err
 }

@@ -57,7 +57,10 @@ func TestRead(t *testing.T) {
 	if l.Align != 512 || l.Source["reserved"] != int64(10240) || l.Source["load"] != int64(3572) {
 		t.Errorf("alignment %d, %v", l.Align, l.Source)
 	}
-	if diff := cmp.Diff([]string{"the caching allocator reserved 10240 bytes for a load of 3572", "1 block from before the part and 2 blocks to after it live on: they are cut at its ends"}, warnings); diff != "" {
+	if diff := cmp.Diff([]string{
+		"the caching allocator reserved 10240 bytes for a load of 3572",
+		"1 block from before the part and 2 blocks to after it live on: they are cut at its ends",
+	}, warnings); diff != "" {
 		t.Error(diff)
 	}
 	part, _ := read(t, snapshot, torchsnapshot.Options{Device: 0, From: 3, To: 5})
@@ -89,7 +92,8 @@ func TestWrite(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no Python")
 	}
-	script := "import pickle,sys; s=pickle.load(open(sys.argv[1],'rb')); print(len(s['device_traces'][0]), s['segments'][0]['total_size'], s['segments'][0]['segment_pool_id'])\n" +
+	script := "import pickle,sys; s=pickle.load(open(sys.argv[1],'rb')); print(len(s['device_traces'][0]), " +
+		"s['segments'][0]['total_size'], s['segments'][0]['segment_pool_id'])\n" +
 		"for k in range(2, 6): pickle.dump(s, open(sys.argv[1]+str(k), 'wb'), protocol=k)"
 	out, err := exec.Command(python, "-c", script, file).CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "13 3584 (0, 0)" {
@@ -113,18 +117,34 @@ func TestErrors(t *testing.T) {
 		o    torchsnapshot.Options
 		want string
 	}{
-		"objects":       {"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02ls\x85R.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 15: it asks for os.system"},
-		"old objects":   {"\x80\x02cos\nsystem\n.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 13: it asks for os.system"},
-		"protocol 0":    {"(dp0\n.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: opcode 'p' is not read"},
-		"protocol 6":    {"\x80\x06.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 2: protocol 6"},
-		"cut off":       {"\x80\x04X\xff", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: it ends too early"},
-		"empty stack":   {"\x80\x04.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: it takes from an empty stack"},
-		"no snapshot":   {"\x80\x04}.", torchsnapshot.Options{Device: -1}, "f: it has no device_traces"},
-		"no history":    {`{"device_traces": [[]]}`, torchsnapshot.Options{Device: -1}, "f: no device has events"},
-		"two devices":   {`{"device_traces": [[{"action": "oom"}], [{"action": "oom"}]]}`, torchsnapshot.Options{Device: -1}, "f: devices 0, 1 have events; --device N says which"},
-		"other device":  {`{"device_traces": [[{"action": "oom"}]]}`, torchsnapshot.Options{Device: 3}, "f: device 3 has no events; devices with events: 0"},
-		"no such part":  {snapshot, torchsnapshot.Options{Device: -1, From: 5, To: 99}, "f: --between 5,99: the device has events 0 to 8"},
-		"nothing lives": {`{"device_traces": [[{"action": "oom"}]]}`, torchsnapshot.Options{Device: -1}, "f: buffers: there has to be at least one buffer"},
+		"objects": {
+			"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02ls\x85R.",
+			torchsnapshot.Options{Device: -1},
+			"f: pickle, byte 15: it asks for os.system",
+		},
+		"old objects": {"\x80\x02cos\nsystem\n.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 13: it asks for os.system"},
+		"protocol 0":  {"(dp0\n.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: opcode 'p' is not read"},
+		"protocol 6":  {"\x80\x06.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 2: protocol 6"},
+		"cut off":     {"\x80\x04X\xff", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: it ends too early"},
+		"empty stack": {"\x80\x04.", torchsnapshot.Options{Device: -1}, "f: pickle, byte 3: it takes from an empty stack"},
+		"no snapshot": {"\x80\x04}.", torchsnapshot.Options{Device: -1}, "f: it has no device_traces"},
+		"no history":  {`{"device_traces": [[]]}`, torchsnapshot.Options{Device: -1}, "f: no device has events"},
+		"two devices": {
+			`{"device_traces": [[{"action": "oom"}], [{"action": "oom"}]]}`,
+			torchsnapshot.Options{Device: -1},
+			"f: devices 0, 1 have events; --device N says which",
+		},
+		"other device": {
+			`{"device_traces": [[{"action": "oom"}]]}`,
+			torchsnapshot.Options{Device: 3},
+			"f: device 3 has no events; devices with events: 0",
+		},
+		"no such part": {snapshot, torchsnapshot.Options{Device: -1, From: 5, To: 99}, "f: --between 5,99: the device has events 0 to 8"},
+		"nothing lives": {
+			`{"device_traces": [[{"action": "oom"}]]}`,
+			torchsnapshot.Options{Device: -1},
+			"f: buffers: there has to be at least one buffer",
+		},
 	} {
 		_, _, err := torchsnapshot.Read(strings.NewReader(x.text), "f", x.o)
 		if err == nil || !strings.HasPrefix(err.Error(), x.want) {

@@ -48,9 +48,21 @@ func TestByHand(t *testing.T) {
 		{"a b c l b dc db", map[string]string{"a": Save, "b": Save, "l": Save}, "4 b it runs again before the backward begins"},
 		{"a b c l dc a db", map[string]string{"a": Recompute, "b": Save, "l": Save}, ""},
 		{"a b c l dc +a db", map[string]string{"a": Offload, "b": Save, "l": Save}, ""},
-		{"a b c +a l +b dc +a db", map[string]string{"a": Save, "b": Save, "l": Save}, "3 a it is fetched before the backward begins, 5 b it is fetched before the backward begins, 7 a it is fetched more than once"},
-		{"a b c l dc a +a +dc db", map[string]string{"a": Recompute, "b": Save, "l": Save}, "6 a it is fetched, and computed again, 7 dc a value of the backward is fetched"},
-		{"a b c l dc dc b a b db", map[string]string{"a": Recompute, "b": Recompute, "l": Save}, "5 dc a node of the backward runs again, 8 b it runs again more than once"},
+		{
+			"a b c +a l +b dc +a db",
+			map[string]string{"a": Save, "b": Save, "l": Save},
+			"3 a it is fetched before the backward begins, 5 b it is fetched before the backward begins, 7 a it is fetched more than once",
+		},
+		{
+			"a b c l dc a +a +dc db",
+			map[string]string{"a": Recompute, "b": Save, "l": Save},
+			"6 a it is fetched, and computed again, 7 dc a value of the backward is fetched",
+		},
+		{
+			"a b c l dc dc b a b db",
+			map[string]string{"a": Recompute, "b": Recompute, "l": Save},
+			"5 dc a node of the backward runs again, 8 b it runs again more than once",
+		},
 	} {
 		got, err := FromPlan(planOf(g, c.nodes), g)
 		if err != nil {

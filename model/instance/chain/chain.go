@@ -15,7 +15,8 @@ import (
 const Format = "workbench.chain/v1"
 
 // Chain is a network as a sequence of layers. Times are in seconds, sizes are
-// whole numbers of Unit, which is the byte unless a file has decimals. Layer i of the literature (i = 1..N) is Layers[i-1]; layer 0 is Input.
+// whole numbers of Unit, which is the byte unless a file has decimals. Layer i of the literature (i = 1..N) is Layers[i-1];
+// layer 0 is Input.
 type Chain struct {
 	Name    string
 	Samples int // mini-batch size; 0: unknown
@@ -195,12 +196,16 @@ func (c *Chain) Totals() Totals {
 // Sizes yields every size of c with a function that names its field.
 func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 	return func(yield func(*float64, func() string) bool) {
-		if !yield(&c.Input.Activation, func() string { return "input.activation" }) || !yield(&c.Input.Gradient, func() string { return "input.gradient" }) {
+		if !yield(&c.Input.Activation, func() string { return "input.activation" }) ||
+			!yield(&c.Input.Gradient, func() string { return "input.gradient" }) {
 			return
 		}
 		for i := range c.Layers {
 			l := &c.Layers[i]
-			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead, &l.Weight, &l.WeightGradientSaved} {
+			for k, x := range [...]*float64{
+				&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead,
+				&l.Weight, &l.WeightGradientSaved,
+			} {
 				if !yield(x, func() string { return fmt.Sprintf("layers[%d].%s", i, sizeFields[k]) }) {
 					return
 				}
@@ -217,4 +222,7 @@ func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 }
 
 // sizeFields names the sizes of a layer in the order of Sizes.
-var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "checkpoint_overhead", "backward_overhead", "weight", "weight_gradient_saved"}
+var sizeFields = [...]string{
+	"activation", "saved", "gradient", "forward_overhead", "checkpoint_overhead", "backward_overhead", "weight",
+	"weight_gradient_saved",
+}

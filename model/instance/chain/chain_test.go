@@ -86,7 +86,10 @@ func TestDefaults(t *testing.T) {
 // for what a schema cannot say.
 var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
-	{"truncated", small[strings.Index(small, "10, \"saved"):], "", "7: layers[0].activation: the file ends in the middle of the document", false},
+	{
+		"truncated", small[strings.Index(small, "10, \"saved"):], "", "7: layers[0].activation: the file ends in the middle of the document",
+		false,
+	},
 	{"trailing data", "}\n}\n", "}\n}\n{}", "13: data after the end of the document", false},
 	{"not an object", small, "[]", "1: a list where an object is needed", false},
 	{"version", "chain/v1", "chain/v2", `2: format: "workbench.chain/v2" is not understood here; it must be "workbench.chain/v1"`, false},
@@ -101,22 +104,56 @@ var bad = []testfile.Bad{
 	{"negative default", `"activation": 4`, `"activation": -4`, "9: layers[1].activation: -4 is negative", false},
 	{"negative input", `"activation": 5`, `"activation": -5`, "5: input.activation: -5 is negative", false},
 	{"negative gradient of the input", `"gradient": 6`, `"gradient": -6`, "5: input.gradient: -6 is negative", false},
-	{"13 decimals", `"weight": 100`, `"weight": 0.0000000000016`, "8: layers[0].weight: 0.0000000000016 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 0.000000000002", true},
-	{"a third", `"weight": 100`, `"weight": 1333.3333333333333`, "8: layers[0].weight: 1333.3333333333333 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 1333.33333333333", true},
-	{"two units in the last place", `"weight": 100`, `"weight": 431400000.0000001`, "8: layers[0].weight: 431400000.0000001 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 431400000", true},
+	{
+		"13 decimals", `"weight": 100`, `"weight": 0.0000000000016`,
+		"8: layers[0].weight: 0.0000000000016 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest " +
+			"such size is 0.000000000002", true,
+	},
+	{
+		"a third", `"weight": 100`, `"weight": 1333.3333333333333`,
+		"8: layers[0].weight: 1333.3333333333333 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest " +
+			"such size is 1333.33333333333", true,
+	},
+	{
+		"two units in the last place", `"weight": 100`, `"weight": 431400000.0000001`,
+		"8: layers[0].weight: 431400000.0000001 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest " +
+			"such size is 431400000", true,
+	},
 	{"too large a sum", `"weight": 100`, `"weight": 1e15`, "6: layers: all sizes together are 1.0000000000000", true},
-	{"too large a sum for its decimals", `"weight": 100`, `"weight": 1e3, "checkpoint_overhead": 0.000000000001`, "6: layers: all sizes together are 1077.000000000001 bytes; they are added exactly below 1000 bytes", true},
+	{
+		"too large a sum for its decimals", `"weight": 100`, `"weight": 1e3, "checkpoint_overhead": 0.000000000001`,
+		"6: layers: all sizes together are 1077.000000000001 bytes; they are added exactly below 1000 bytes", true,
+	},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative; leave it out if it is unknown", false},
-	{"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation", true},
-	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, checkpoint_overhead, backward_overhead, weight, input_gradient_time", false},
-	{"checkpoint_overhead too small", `"backward_overhead": 2`, `"checkpoint_overhead": 0.5, "backward_overhead": 2`, "8: layers[0].checkpoint_overhead: 0.5 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true},
-	{"checkpoint_overhead too large", `"backward_overhead": 2`, `"checkpoint_overhead": 22, "backward_overhead": 2`, "8: layers[0].checkpoint_overhead: 22 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true},
-	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, layers, source, and", false},
+	{
+		"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation",
+		true,
+	},
+	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, " +
+		"activation, saved, gradient, forward_overhead, checkpoint_overhead, backward_overhead, weight, input_gradient_time", false},
+	{
+		"checkpoint_overhead too small", `"backward_overhead": 2`, `"checkpoint_overhead": 0.5, "backward_overhead": 2`,
+		"8: layers[0].checkpoint_overhead: 0.5 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true,
+	},
+	{
+		"checkpoint_overhead too large", `"backward_overhead": 2`, `"checkpoint_overhead": 22, "backward_overhead": 2`,
+		"8: layers[0].checkpoint_overhead: 22 is not between forward_overhead 1 and forward_overhead + saved - activation 21: ", true,
+	},
+	{
+		"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, layers, source, and",
+		false,
+	},
 	{"unknown field of the input", `"gradient": 6`, `"grad": 6`, "5: input.grad: unknown field; known are activation, gradient, and", false},
 	{"capitals", `"weight"`, `"Weight"`, "8: layers[0].Weight: the field is written weight", false},
 	{"field twice", `"weight": 100`, `"weight": 100, "weight": 100`, "8: layers[0].weight: the field stands twice", true},
-	{"no layers", small[strings.Index(small, ` "layers"`):strings.Index(small, ` "source"`)], ``, "1: layers: a chain needs at least one layer, the last one being the loss", false},
-	{"empty chain", small[strings.Index(small, `[`):strings.Index(small, `,`+"\n"+`  "source"`)], `[]`, "6: layers: a chain needs at least one layer, the last one being the loss", false},
+	{
+		"no layers", small[strings.Index(small, ` "layers"`):strings.Index(small, ` "source"`)], ``,
+		"1: layers: a chain needs at least one layer, the last one being the loss", false,
+	},
+	{
+		"empty chain", small[strings.Index(small, `[`):strings.Index(small, `,`+"\n"+`  "source"`)], `[]`,
+		"6: layers: a chain needs at least one layer, the last one being the loss", false,
+	},
 	{"no forward time", `"forward_time": 0, `, ``, "9: layers[1]: forward_time is missing", false},
 	{"no backward time", `"backward_time": 1, `, ``, "7: layers[0]: backward_time is missing", false},
 	{"no activation", `, "activation": 4`, ``, "9: layers[1]: activation is missing", false},
@@ -157,16 +194,28 @@ func TestWriteErrors(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	format.Validate(t, smallChain, map[string]func(*chain.Chain){
-		"layers: a chain needs":                                                      func(c *chain.Chain) { c.Layers = nil },
-		"samples: -1 is negative":                                                    func(c *chain.Chain) { c.Samples = -1 },
-		"input.activation: NaN is not finite":                                        func(c *chain.Chain) { c.Input.Activation = math.NaN() },
-		"input.gradient: +Inf is not finite":                                         func(c *chain.Chain) { c.Input.Gradient = math.Inf(1) },
-		"layers[0].forward_time: NaN is not finite":                                  func(c *chain.Chain) { c.Layers[0].ForwardTime = math.NaN() },
-		"layers[0].backward_time: -Inf is not finite":                                func(c *chain.Chain) { c.Layers[0].BackwardTime = math.Inf(-1) },
-		"layers[1].activation: -1 is negative":                                       func(c *chain.Chain) { c.Layers[1].Activation = -1 },
-		"layers[1].gradient: -1 is negative":                                         func(c *chain.Chain) { c.Layers[1].Gradient = -1 },
-		"layers[1].forward_overhead: -1 is negative":                                 func(c *chain.Chain) { c.Layers[1].ForwardOverhead = -1 },
-		"layers[1].backward_overhead: +Inf is not finite":                            func(c *chain.Chain) { c.Layers[1].BackwardOverhead = math.Inf(1) },
+		"layers: a chain needs":               func(c *chain.Chain) { c.Layers = nil },
+		"samples: -1 is negative":             func(c *chain.Chain) { c.Samples = -1 },
+		"input.activation: NaN is not finite": func(c *chain.Chain) { c.Input.Activation = math.NaN() },
+		"input.gradient: +Inf is not finite":  func(c *chain.Chain) { c.Input.Gradient = math.Inf(1) },
+		"layers[0].forward_time: NaN is not finite": func(
+			c *chain.Chain,
+		) {
+			c.Layers[0].ForwardTime = math.NaN()
+		},
+		"layers[0].backward_time: -Inf is not finite": func(
+			c *chain.Chain,
+		) {
+			c.Layers[0].BackwardTime = math.Inf(-1)
+		},
+		"layers[1].activation: -1 is negative":       func(c *chain.Chain) { c.Layers[1].Activation = -1 },
+		"layers[1].gradient: -1 is negative":         func(c *chain.Chain) { c.Layers[1].Gradient = -1 },
+		"layers[1].forward_overhead: -1 is negative": func(c *chain.Chain) { c.Layers[1].ForwardOverhead = -1 },
+		"layers[1].backward_overhead: +Inf is not finite": func(
+			c *chain.Chain,
+		) {
+			c.Layers[1].BackwardOverhead = math.Inf(1)
+		},
 		"layers[1].weight: NaN is not finite":                                        func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
 		"layers[1].saved: 3 is below activation 4":                                   func(c *chain.Chain) { c.Layers[1].Saved = 3 },
 		"layers[1].weight: 0.5 is not a whole number":                                func(c *chain.Chain) { c.Layers[1].Weight = 0.5 },

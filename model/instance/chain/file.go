@@ -143,12 +143,14 @@ func (c *Chain) Validate() error {
 		}
 		if l.Saved < l.Activation {
 			saved, activation := c.Unit.Bytes(l.Saved), c.Unit.Bytes(l.Activation)
-			return strictjson.Wrong(fmt.Sprintf("layers[%d].saved", i), "%v is below activation %v: saved includes the activation", saved, activation)
+			return strictjson.Wrong(fmt.Sprintf("layers[%d].saved", i), "%v is below activation %v: saved includes the activation", saved,
+				activation)
 		}
 		low, high := l.ForwardOverhead, l.ForwardOverhead+l.Saved-l.Activation
 		if x := l.CheckpointOverhead; x != 0 && (x < low || x > high) {
 			return strictjson.Wrong(fmt.Sprintf("layers[%d].checkpoint_overhead", i),
-				"%v is not between forward_overhead %v and forward_overhead + saved - activation %v: a forward that keeps less needs less in all, but not beside what it keeps",
+				"%v is not between forward_overhead %v and forward_overhead + saved - activation %v: a forward that keeps less needs less in all, "+
+					"but not beside what it keeps",
 				c.Unit.Bytes(x), c.Unit.Bytes(low), c.Unit.Bytes(high))
 		}
 	}
@@ -158,7 +160,8 @@ func (c *Chain) Validate() error {
 // validate checks what layouts of pipelines add to a layer.
 func (l *Layer) validate(path string) error {
 	if !(l.WeightGradientTime >= 0) || l.WeightGradientTime > l.BackwardTime {
-		return strictjson.Wrong(path+".weight_gradient_time", "%v s are not from 0 to backward_time, %v s, of which they are a part", l.WeightGradientTime, l.BackwardTime)
+		return strictjson.Wrong(path+".weight_gradient_time", "%v s are not from 0 to backward_time, %v s, of which they are a part",
+			l.WeightGradientTime, l.BackwardTime)
 	}
 	for k := range l.Recompute {
 		r := &l.Recompute[k]

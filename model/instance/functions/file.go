@@ -188,7 +188,8 @@ func (s *Sequence) validateVariables() error {
 }
 
 func initialMsg(initial string) string {
-	return fmt.Sprintf("%q is unknown; it is %q or %q, or left out for a variable that the first function using it makes", initial, Host, Device)
+	return fmt.Sprintf("%q is unknown; it is %q or %q, or left out for a variable that the first function using it makes", initial, Host,
+		Device)
 }
 
 func (s *Sequence) validateFunctions() error {
@@ -200,7 +201,8 @@ func (s *Sequence) validateFunctions() error {
 	for i := range s.Functions {
 		f := &s.Functions[i]
 		if f.Kind != Unknown && f.Kind != Forward && f.Kind != Loss && f.Kind != Backward {
-			return strictjson.Wrong(fmt.Sprintf("functions[%d].kind", i), "%q is unknown; it is %q, %q or %q, or left out", f.Kind, Forward, Loss, Backward)
+			return strictjson.Wrong(fmt.Sprintf("functions[%d].kind", i), "%q is unknown; it is %q, %q or %q, or left out", f.Kind, Forward, Loss,
+				Backward)
 		}
 		if err := strictjson.CheckTime("functions", i, "time", f.Time); err != nil {
 			return err

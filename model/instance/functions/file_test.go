@@ -105,14 +105,27 @@ var bad = []testfile.Bad{
 	{"trailing data", "}\n}\n", "}\n}\n{}", "18: data after the end of the document", false},
 	{"version", "functions/v1", "functions/v2", `2: format: "workbench.functions/v2" is not understood here; it must be "workbench.functions/v1"`, false},
 	{"no format", `"format": "workbench.functions/v1",`, ``, `1: format: missing`, false},
-	{"unknown field", `"writes"`, `"write"`, "11: functions[0].write: unknown field; known are name, kind, time, uses, writes, last, and", false},
-	{"unknown field of a variable", `"initial"`, `"initally"`, "6: variables[0].initally: unknown field; known are id, size, initial, and", false},
-	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, variables, functions, source, and", false},
+	{
+		"unknown field", `"writes"`, `"write"`, "11: functions[0].write: unknown field; known are name, kind, time, uses, writes, last, and",
+		false,
+	},
+	{
+		"unknown field of a variable", `"initial"`, `"initally"`, "6: variables[0].initally: unknown field; known are id, size, initial, and",
+		false,
+	},
+	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, variables, functions, " +
+		"source, and", false},
 	{"field twice", `"size": 4`, `"size": 4, "size": 4`, "7: variables[1].size: the field stands twice", true},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative", false},
-	{"no variables", small[strings.Index(small, `  "variables"`):strings.Index(small, `  "functions"`)], ``, "1: variables: missing; it lists what functions use", false},
+	{
+		"no variables", small[strings.Index(small, `  "variables"`):strings.Index(small, `  "functions"`)], ``,
+		"1: variables: missing; it lists what functions use", false,
+	},
 	{"null variables", `"variables": [`, `"variables": null, "x-variables": [`, "5: variables: null where a list is needed", false},
-	{"no functions", small[strings.Index(small, `  "functions"`):strings.Index(small, `  "source"`)], ``, "1: functions: a sequence needs at least one function", false},
+	{
+		"no functions", small[strings.Index(small, `  "functions"`):strings.Index(small, `  "source"`)], ``,
+		"1: functions: a sequence needs at least one function", false,
+	},
 	{"no id", `"id": "w", `, ``, "7: variables[1]: id is missing", false},
 	{"empty id", `"id": "w"`, `"id": ""`, "7: variables[1].id: the id is empty", false},
 	{"null id", `"id": "w"`, `"id": null`, "7: variables[1].id: an id is a text or a whole number from 0 on", false},
@@ -127,7 +140,10 @@ var bad = []testfile.Bad{
 	{"unknown place", `"host"`, `"disk"`, `7: variables[1].initial: "disk" is unknown; it is "host" or "device", or left out`, false},
 	{"empty place", `"host"`, `""`, `7: variables[1].initial: "" is unknown`, false},
 	{"null place", `"host"`, `null`, `7: variables[1].initial: null where a text is needed`, false},
-	{"unknown kind", `"forward"`, `"update"`, `11: functions[0].kind: "update" is unknown; it is "forward", "loss" or "backward", or left out`, false},
+	{
+		"unknown kind", `"forward"`, `"update"`, `11: functions[0].kind: "update" is unknown; it is "forward", "loss" or "backward", or left out`,
+		false,
+	},
 	{"null kind", `"forward"`, `null`, `11: functions[0].kind: null where a text is needed`, false},
 	{"no time", `"time": 1, `, ``, `13: functions[2]: time is missing; a function needs one, in seconds`, false},
 	{"negative time", `"time": 1`, `"time": -1`, "13: functions[2].time: -1 is negative", false},
@@ -142,12 +158,18 @@ var bad = []testfile.Bad{
 	{"use of a number", `["x"]`, `[3]`, `14: functions[3].uses[0]: there is no variable with id "3"`, true},
 	{"used twice", `["x"]`, `["x", "x"]`, `14: functions[3].uses[1]: "x" is listed twice`, true},
 	{"write of nothing", `"writes": []`, `"writes": ["v"]`, `14: functions[3].writes[0]: there is no variable with id "v"`, true},
-	{"write of what is not used", `"writes": []`, `"writes": ["y"]`, `14: functions[3].writes[0]: "y" is not among what the function uses`, true},
+	{
+		"write of what is not used", `"writes": []`, `"writes": ["y"]`, `14: functions[3].writes[0]: "y" is not among what the function uses`,
+		true,
+	},
 	{"written twice", `"writes": []`, `"writes": ["x", "x"]`, `14: functions[3].writes[1]: "x" is listed twice`, true},
 	{"last of nothing", `"last": []`, `"last": ["v"]`, `11: functions[0].last[0]: there is no variable with id "v"`, true},
 	{"not the last", `"last": []`, `"last": ["x"]`, `11: functions[0].last[0]: the last use of "x" is in functions[3]`, true},
 	{"last twice", `"last": ["y", "w"]`, `"last": ["y", "w", "y"]`, `13: functions[2].last[2]: "y" is listed twice`, true},
-	{"last left out", `"last": ["y", "w"]`, `"last": ["y"]`, `13: functions[2].last: "w" is missing, which no later function uses; last may be left out as a whole`, true},
+	{
+		"last left out", `"last": ["y", "w"]`, `"last": ["y"]`,
+		`13: functions[2].last: "w" is missing, which no later function uses; last may be left out as a whole`, true,
+	},
 	{"used by none", `"variables": [`, `"variables": [{"id": 1, "size": 0},`, `5: variables[0]: no function uses "1"; leave it out`, true},
 }
 
@@ -192,7 +214,10 @@ func TestValidate(t *testing.T) {
 		"functions[0].writes[0]: is variable 3; there are variables 0":  func(s *functions.Sequence) { s.Functions[0].Writes[0] = 3 },
 		"functions[0].writes[0]: is variable -2; there are variables 0": func(s *functions.Sequence) { s.Functions[0].Writes[0] = -2 },
 		`functions[3].writes[0]: "y" is not among`:                      func(s *functions.Sequence) { s.Functions[3].Writes = []int{2} },
-		`variables[0]: no function uses "x"`:                            func(s *functions.Sequence) { s.Functions[0].Uses, s.Functions[3].Uses = []int{1, 2}, nil },
+		`variables[0]: no function uses "x"`: func(s *functions.Sequence) {
+			s.Functions[0].Uses,
+				s.Functions[3].Uses = []int{1, 2}, nil
+		},
 	})
 }
 
@@ -274,7 +299,10 @@ func BenchmarkRead100k(b *testing.B) {
 	s := &functions.Sequence{Name: "long"}
 	for v := range 100_000 {
 		s.Variables = append(s.Variables, functions.Variable{ID: fmt.Sprint("block", v), Size: 1e6 + float64(v)})
-		s.Functions = append(s.Functions, functions.Function{Name: "attention", Time: 1e-3 + float64(v)*1e-9, Uses: []int{v, max(0, v-1)}[:1+min(v, 1)]})
+		s.Functions = append(s.Functions, functions.Function{
+			Name: "attention", Time: 1e-3 + float64(v)*1e-9,
+			Uses: []int{v, max(0, v-1)}[:1+min(v, 1)],
+		})
 	}
 	format.Benchmark(b, s)
 }

@@ -72,7 +72,10 @@ func TestOf(t *testing.T) {
 	if diff := cmp.Diff([]string{"a0", "w1"}, initial); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]float64{"a0": 3, "delta0": 2, "abar1": 5, "abar2": 1, "delta1": 4, "delta2": 1, "w1": 6, "dw1": 6, "oF1": 7, "oB2": 8}, sizes); diff != "" {
+	if diff := cmp.Diff(map[string]float64{
+		"a0": 3, "delta0": 2, "abar1": 5, "abar2": 1, "delta1": 4, "delta2": 1, "w1": 6, "dw1": 6, "oF1": 7,
+		"oB2": 8,
+	}, sizes); diff != "" {
 		t.Error(diff)
 	}
 	// F1: 3 + 6 + 5 + 7; B2: all of a0, w1, ā1, ā2 and δ2, δ1, overhead.

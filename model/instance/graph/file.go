@@ -43,7 +43,10 @@ func Read(r io.Reader, name string) (*Graph, error) {
 // name, and validates both.
 func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, error) {
 	units := func(x strictjson.Size) float64 { return unit.FromBytes(float64(x)) }
-	g := &Graph{Name: f.Name, Samples: f.Samples, Input: units(f.Input), Source: f.Source, Extra: extra, Unit: unit, Nodes: make([]Node, len(f.Nodes))}
+	g := &Graph{
+		Name: f.Name, Samples: f.Samples, Input: units(f.Input), Source: f.Source, Extra: extra, Unit: unit,
+		Nodes: make([]Node, len(f.Nodes)),
+	}
 	names := strictjson.NewNames("nodes", "node", len(f.Nodes))
 	for v := range f.Nodes {
 		n := &f.Nodes[v]
@@ -56,7 +59,10 @@ func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, erro
 		case n.Memory == nil:
 			return nil, strictjson.Wrong(fmt.Sprintf("nodes[%d]", v), "memory is missing; node %q needs a size", id)
 		}
-		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: units(*n.Memory), Overhead: units(n.Overhead), Weight: units(n.Weight)}
+		g.Nodes[v] = Node{
+			ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: units(*n.Memory), Overhead: units(n.Overhead),
+			Weight: units(n.Weight),
+		}
 		if n.Kind != nil {
 			g.Nodes[v].Kind = *n.Kind
 		}
@@ -127,7 +133,8 @@ func (g *Graph) validateEdges() error {
 	for k, e := range g.Edges {
 		switch {
 		case e.From < 0 || e.From >= len(g.Nodes) || e.To < 0 || e.To >= len(g.Nodes):
-			return strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)
+			return strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To,
+				len(g.Nodes)-1)
 		case e.From == e.To:
 			return strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "node %q reads itself", g.Nodes[e.From].ID)
 		case e.From > e.To && backwards < 0:
@@ -143,7 +150,8 @@ func (g *Graph) validateEdges() error {
 	}
 	e := g.Edges[backwards]
 	from, to := g.Nodes[e.From].ID, g.Nodes[e.To].ID
-	return strictjson.Wrong(fmt.Sprintf("edges[%d]", backwards), "the edge from %q to %q goes backwards; nodes must be listed in a topological order, %q before %q", from, to, from, to)
+	return strictjson.Wrong(fmt.Sprintf("edges[%d]", backwards),
+		"the edge from %q to %q goes backwards; nodes must be listed in a topological order, %q before %q", from, to, from, to)
 }
 
 // canonical returns the document that Write writes, sizes in bytes, -0 as 0, if g
@@ -161,7 +169,10 @@ func (g *Graph) canonical() (*file, error) {
 	for v := range g.Nodes {
 		n := &g.Nodes[v]
 		time, memory := n.Time+0.0, bytes(n.Memory)
-		f.Nodes[v] = fileNode{ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &time, Memory: &memory, Overhead: bytes(n.Overhead), Weight: bytes(n.Weight)}
+		f.Nodes[v] = fileNode{
+			ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &time, Memory: &memory, Overhead: bytes(n.Overhead),
+			Weight: bytes(n.Weight),
+		}
 	}
 	ends := make([]json.RawMessage, 2*len(g.Edges))
 	for k, e := range g.Edges {

@@ -49,7 +49,8 @@ func smallGraph() *graph.Graph {
 }
 
 // numbered is small with numbers for ids.
-var numbered = strings.NewReplacer(`"conv", "name"`, `7, "name"`, `["conv"`, `[7`, `"loss", "kind"`, `0, "kind"`, `"loss"]`, `0]`, `["loss"`, `[0`, `"dconv"`, `12`).Replace(small)
+var numbered = strings.NewReplacer(`"conv", "name"`, `7, "name"`, `["conv"`, `[7`, `"loss", "kind"`, `0, "kind"`, `"loss"]`, `0]`,
+	`["loss"`, `[0`, `"dconv"`, `12`).Replace(small)
 
 var format = testfile.Format[*graph.Graph]{
 	Name: "graph", Read: graph.Read, Good: []string{small, numbered, own}, Bad: bad,
@@ -106,26 +107,46 @@ var bad = []testfile.Bad{
 	{"trailing data", "}\n}\n", "}\n}\n{}", "18: data after the end of the document", false},
 	{"version", "graph/v1", "graph/v2", `2: format: "workbench.graph/v2" is not understood here; it must be "workbench.graph/v1"`, false},
 	{"no format", `"format": "workbench.graph/v1",`, ``, `1: format: missing`, false},
-	{"unknown field", `"weight"`, `"weigth"`, "7: nodes[0].weigth: unknown field; known are id, name, kind, time, memory, overhead, weight, and", false},
-	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, nodes, edges, source, and", false},
+	{"unknown field", `"weight"`, `"weigth"`, "7: nodes[0].weigth: unknown field; known are id, name, kind, time, memory, overhead, " +
+		"weight, and", false},
+	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, nodes, edges, " +
+		"source, and", false},
 	{"field twice", `"weight": 100`, `"weight": 100, "weight": 100`, "7: nodes[0].weight: the field stands twice", true},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative", false},
 	{"negative input", `"input": 5`, `"input": -5`, "5: input: -5 is negative", false},
-	{"no nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "edges"`)], ``, "1: nodes: a graph needs at least one node", false},
-	{"empty", small[strings.Index(small, `[`):strings.Index(small, ` "source"`)], `[], "edges": [],`, "6: nodes: a graph needs at least one node", false},
-	{"no edges", small[strings.Index(small, ` "edges"`):strings.Index(small, ` "source"`)], ``, "1: edges: missing; it lists [from, to]", false},
+	{
+		"no nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "edges"`)], ``, "1: nodes: a graph needs at least one node",
+		false,
+	},
+	{
+		"empty", small[strings.Index(small, `[`):strings.Index(small, ` "source"`)], `[], "edges": [],`,
+		"6: nodes: a graph needs at least one node", false,
+	},
+	{
+		"no edges", small[strings.Index(small, ` "edges"`):strings.Index(small, ` "source"`)], ``, "1: edges: missing; it lists [from, to]",
+		false,
+	},
 	{"null edges", `"edges": [`, `"edges": null, "x-edges": [`, "11: edges: null where a list is needed", false},
 	{"no id", `"id": "loss", `, ``, "8: nodes[1]: id is missing", false},
 	{"empty id", `"id": "loss"`, `"id": ""`, "8: nodes[1].id: the id is empty", false},
 	{"null id", `"id": "loss"`, `"id": null`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
 	{"negative id", `"id": "loss"`, `"id": -1`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
 	{"half an id", `"id": "loss"`, `"id": 0.5`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
-	{"long id", `"id": "loss"`, `"id": 1234567890123456`, "8: nodes[1].id: an id is a text or a whole number from 0 on, of at most 15 digits", false},
+	{
+		"long id", `"id": "loss"`, `"id": 1234567890123456`, "8: nodes[1].id: an id is a text or a whole number from 0 on, of at most 15 digits",
+		false,
+	},
 	{"id with exponent", `"id": "loss"`, `"id": 1e3`, "8: nodes[1].id: an id is a text or a whole number from 0 on", true},
 	{"list for an id", `"id": "loss"`, `"id": [1]`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
 	{"id twice", `"id": "dconv"`, `"id": "conv"`, `9: nodes[2].id: "conv" is the id of nodes[0] already`, true},
-	{"number and text twice", `"nodes": [`, `"nodes": [{"id": 7, "time": 0, "memory": 0}, {"id": "7", "time": 0, "memory": 0},`, `6: nodes[1].id: "7" is the id of nodes[0] already`, true},
-	{"unknown kind", `"kind": "loss"`, `"kind": "optimizer"`, `8: nodes[1].kind: "optimizer" is unknown; node "loss" is "forward", "loss" or "backward"`, false},
+	{
+		"number and text twice", `"nodes": [`, `"nodes": [{"id": 7, "time": 0, "memory": 0}, {"id": "7", "time": 0, "memory": 0},`,
+		`6: nodes[1].id: "7" is the id of nodes[0] already`, true,
+	},
+	{
+		"unknown kind", `"kind": "loss"`, `"kind": "optimizer"`,
+		`8: nodes[1].kind: "optimizer" is unknown; node "loss" is "forward", "loss" or "backward"`, false,
+	},
 	{"empty kind", `"kind": "loss"`, `"kind": ""`, `8: nodes[1].kind: "" is unknown`, false},
 	{"null kind", `"kind": "loss"`, `"kind": null`, `8: nodes[1].kind: null where a text is needed`, false},
 	{"no time", `"time": 1, `, ``, `9: nodes[2]: time is missing; node "dconv" needs a cost`, false},
@@ -146,7 +167,10 @@ var bad = []testfile.Bad{
 	{"edge to nothing", `["loss", "dconv"]`, `["loss", "dcov"]`, `13: edges[1][1]: there is no node with id "dcov"`, true},
 	{"edge from nothing", `["loss", "dconv"]`, `[3, "dconv"]`, `13: edges[1][0]: there is no node with id "3"`, true},
 	{"self loop", `["loss", "dconv"]`, `["loss", "loss"]`, `13: edges[1]: node "loss" reads itself`, true},
-	{"backwards", `["conv", "loss"]`, `["loss", "conv"]`, `12: edges[0]: the edge from "loss" to "conv" goes backwards; nodes must be listed in a topological order, "loss" before "conv"`, true},
+	{
+		"backwards", `["conv", "loss"]`, `["loss", "conv"]`,
+		`12: edges[0]: the edge from "loss" to "conv" goes backwards; nodes must be listed in a topological order, "loss" before "conv"`, true,
+	},
 	{"cycle", `["conv", "dconv"]`, `["dconv", "conv"]`, `11: edges: the graph has a cycle: conv → loss → dconv → conv`, true},
 	{"cycle of two", `["conv", "dconv"]`, `["dconv", "loss"]`, `11: edges: the graph has a cycle: loss → dconv → loss`, true},
 }

@@ -27,7 +27,10 @@ func TestOf(t *testing.T) {
 	c := &chain.Chain{
 		Name: "c", Samples: 8, Input: chain.Input{Activation: 1, Gradient: 2}, Source: map[string]any{"kind": "test"},
 		Layers: []chain.Layer{
-			{Name: "conv", ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 5, ForwardOverhead: 6, BackwardOverhead: 7, Weight: 8},
+			{
+				Name: "conv", ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 5, ForwardOverhead: 6, BackwardOverhead: 7,
+				Weight: 8,
+			},
 			{Name: "relu", ForwardTime: 9, BackwardTime: 10, Activation: 11, Saved: 12, Gradient: 13},
 			{Name: "loss", ForwardTime: 14, BackwardTime: 15, Activation: 16, Saved: 17, Gradient: 18, ForwardOverhead: 19, BackwardOverhead: 20},
 		},

@@ -74,7 +74,8 @@ var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"version", "join/v1", "join/v2", `2: format: "workbench.join/v2" is not understood here`, false},
 	{"no format", `"format": "workbench.join/v1",`, ``, `1: format: missing`, false},
-	{"unknown field", `"slots"`, `"memory"`, "5: memory: unknown field; known are format, name, branches, slots, forward_time, backward_time, loss_time, keep, source, and", false},
+	{"unknown field", `"slots"`, `"memory"`, "5: memory: unknown field; known are format, name, branches, slots, forward_time, " +
+		"backward_time, loss_time, keep, source, and", false},
 	{"field twice", `"slots": 9`, `"slots": 9, "slots": 9`, "5: slots: the field stands twice", true},
 	{"no branches", `"branches": [4, 10, 0],`, ``, "1: branches: a join needs at least one branch; it lists the length of each", false},
 	{"empty branches", `[4, 10, 0]`, `[]`, "4: branches: a join needs at least one branch", false},
@@ -83,7 +84,10 @@ var bad = []testfile.Bad{
 	{"long branch", `[4, 10, 0]`, `[4, 10000001, 0]`, "4: branches[1]: the branches have more than 10000000 forwards together", false},
 	{"long branches", `[4, 10, 0]`, `[4, 9999990, 7]`, "4: branches[2]: the branches have more than 10000000 forwards together", true},
 	{"negative slots", `"slots": 9`, `"slots": -9`, "5: slots: -9 is negative; leave it out", false},
-	{"no forward time", `"forward_time": 1,`, ``, "1: forward_time: missing; a join has a forward_time, a backward_time and a loss_time", false},
+	{
+		"no forward time", `"forward_time": 1,`, ``, "1: forward_time: missing; a join has a forward_time, a backward_time and a loss_time",
+		false,
+	},
 	{"no backward time", `"backward_time": 2.5,`, ``, "1: backward_time: missing", false},
 	{"no loss time", `"loss_time": 0,`, ``, "1: loss_time: missing", false},
 	{"null time", `"forward_time": 1`, `"forward_time": null`, "6: forward_time: null where a number is needed", false},

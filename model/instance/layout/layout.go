@@ -102,7 +102,8 @@ func (f *File) interleaved() bool {
 // what would be one number for all. So does that for a placement that is not interleaved: the string has none.
 func (f *File) Megatron() (layout string, flags []string, err error) {
 	if !f.interleaved() {
-		return "", nil, fmt.Errorf("%w: Megatron-LM places stage i on GPU i modulo %d, and the layout has them on %v; solve with --placement straight or interleaved", ErrTarget, f.gpus(), f.Placement)
+		return "", nil, fmt.Errorf("%w: Megatron-LM places stage i on GPU i modulo %d, and the layout has them on %v; solve with --placement "+
+			"straight or interleaved", ErrTarget, f.gpus(), f.Placement)
 	}
 	var stages []string
 	at, n := 0, len(f.Layers)
@@ -165,14 +166,16 @@ func (f *File) recomputation() ([]string, error) {
 		case name == "full" && slices.Min(n) == most:
 			return []string{"--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers", strconv.Itoa(most)}, nil
 		}
-		return nil, fmt.Errorf("%w: the stages compute %v layers again (%s), and Megatron-LM has one number for all; %d on every stage fits in memory", ErrTarget, n, name, most)
+		return nil, fmt.Errorf("%w: the stages compute %v layers again (%s), and Megatron-LM has one number for all; %d on every stage fits "+
+			"in memory", ErrTarget, n, name, most)
 	}
 	return nil, nil
 }
 
 var megatronStage = regexp.MustCompile(`^(?:[EtmL](?:\*\d+)?|\((?:[EtmL](?:\*\d+)?)+\)(?:\*\d+)?)*$`)
 
-// ReadMegatron returns the stages of a layout string as runs of the letters E, t, m and L. Commas are ignored, a stage may be empty, x*N and
+// ReadMegatron returns the stages of a layout string as runs of the letters E, t, m and L. Commas are ignored, a stage may
+// be empty, x*N and
 // (…)*N repeat. The error names the character that Megatron-LM refuses.
 func ReadMegatron(text string) ([]string, error) {
 	var stages []string
@@ -262,7 +265,8 @@ func (f *File) Torchtitan() (string, error) {
 // has several stages.
 func (f *File) DeepSpeed() (string, error) {
 	if len(f.Cuts) != f.gpus() || !f.interleaved() {
-		return "", fmt.Errorf("%w: DeepSpeed has one stage on each GPU, and the layout %d stages on %d; solve with --placement straight", ErrTarget, len(f.Cuts), f.gpus())
+		return "", fmt.Errorf("%w: DeepSpeed has one stage on each GPU, and the layout %d stages on %d; solve with --placement straight",
+			ErrTarget, len(f.Cuts), f.gpus())
 	}
 	parts := []int{0}
 	for _, n := range f.Cuts {

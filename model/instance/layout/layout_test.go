@@ -81,7 +81,8 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	_, flags, err := f.Megatron()
-	if want := []string{"--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers", "3"}; err != nil || !slices.Equal(flags, want) {
+	if want := []string{"--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers", "3"}; err != nil ||
+		!slices.Equal(flags, want) {
 		t.Errorf("three on each stage: %v %v", flags, err)
 	}
 	f.Placement = []int{0, 1, 1, 0}
@@ -104,7 +105,8 @@ func TestReadMegatron(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"Et*2|x|L": "character 6 is \"x\"", "tE|L": "one E", "Et|t": "one L", "Et*|L": "does not repeat", "E(t|L": "does not repeat", "Et*99999|L": "from 0 to",
+		"Et*2|x|L": "character 6 is \"x\"", "tE|L": "one E", "Et|t": "one L", "Et*|L": "does not repeat", "E(t|L": "does not repeat",
+		"Et*99999|L": "from 0 to",
 	} {
 		if _, err := layout.ReadMegatron(text); !errors.Is(err, layout.ErrFormat) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

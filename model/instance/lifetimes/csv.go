@@ -140,12 +140,14 @@ func (t *table) header(header []string) error {
 	for k, field := range header {
 		column, known := columns[strings.TrimSpace(strings.TrimPrefix(field, "\ufeff"))]
 		if _, twice := t.column[column]; twice || !known {
-			return fmt.Errorf("%s:1: column %q is unknown or there twice; the header is id,lower,upper,size, and alignment, gaps, offset if there are any", t.name, field)
+			return fmt.Errorf("%s:1: column %q is unknown or there twice; the header is id,lower,upper,size, and alignment, gaps, offset if "+
+				"there are any", t.name, field)
 		}
 		t.column[column] = k
 	}
 	if _, hint := t.column["hint"]; hint {
-		return fmt.Errorf("%s:1: column hint: no method here starts from a suggested offset; remove the column, or call it offset to pin the buffers", t.name)
+		return fmt.Errorf("%s:1: column hint: no method here starts from a suggested offset; remove the column, or call it offset to pin the "+
+			"buffers", t.name)
 	}
 	if _, end := t.column["end"]; end {
 		t.upper, t.inclusive = "end", 1
@@ -182,7 +184,10 @@ func (t *table) row(record []string) (b Buffer, offset float64, err error) {
 		return ""
 	}
 	// A string of the record shares its memory with the whole line.
-	b = Buffer{ID: strings.Clone(record[t.column["id"]]), Lower: number("lower"), Upper: number(t.upper) + t.inclusive, Size: float64(number("size"))}
+	b = Buffer{
+		ID: strings.Clone(record[t.column["id"]]), Lower: number("lower"), Upper: number(t.upper) + t.inclusive,
+		Size: float64(number("size")),
+	}
 	if _, ok := t.column["alignment"]; ok {
 		if b.Align = number("alignment"); first == nil && b.Align < 1 {
 			first = fmt.Errorf("alignment: %d; it is at least 1", b.Align)

@@ -89,13 +89,14 @@ type filePenalty struct {
 // Read reads a lifetimes/v1 document, ReadV2 one of lifetimes/v2. Name is for errors,
 // which say the file, the line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Lifetimes, error) {
-	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes, func(v *fileV1, extra []strictjson.Extra, unit platform.Unit) (*Lifetimes, error) {
-		f := &file{Format: v.Format, Name: v.Name, Align: v.Align, Source: v.Source, Buffers: make([]fileBuffer, len(v.Buffers))}
-		for i, x := range v.Buffers {
-			f.Buffers[i] = fileBuffer{ID: x.ID, Lower: x.Lower, Upper: x.Upper, Size: x.Size}
-		}
-		return f.lifetimes(extra, unit)
-	})
+	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes,
+		func(v *fileV1, extra []strictjson.Extra, unit platform.Unit) (*Lifetimes, error) {
+			f := &file{Format: v.Format, Name: v.Name, Align: v.Align, Source: v.Source, Buffers: make([]fileBuffer, len(v.Buffers))}
+			for i, x := range v.Buffers {
+				f.Buffers[i] = fileBuffer{ID: x.ID, Lower: x.Lower, Upper: x.Upper, Size: x.Size}
+			}
+			return f.lifetimes(extra, unit)
+		})
 }
 
 // ReadV2 is described at [Read].
@@ -129,7 +130,11 @@ func (f *file) lifetimes(extra []strictjson.Extra, unit platform.Unit) (*Lifetim
 		name string
 		from []filePair
 		to   *[]Pair
-	}{{"separations", f.Separations, &l.Separations}, {"colocations", f.Colocations, &l.Colocations}, {"exclusions", f.Exclusions, &l.Exclusions}} {
+	}{
+		{"separations", f.Separations, &l.Separations},
+		{"colocations", f.Colocations, &l.Colocations},
+		{"exclusions", f.Exclusions, &l.Exclusions},
+	} {
 		for k, x := range list.from {
 			p, err := x.pair(names, fmt.Sprintf("%s[%d]", list.name, k))
 			if err != nil {

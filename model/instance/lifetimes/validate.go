@@ -40,7 +40,8 @@ func (l *Lifetimes) Validate() error {
 		lost += float64(max(x.Align, l.Align)) * l.Unit.PerByte()
 	}
 	if l.Align < 0 || lost >= platform.MaxTotal {
-		return strictjson.Wrong("align", "%d for %d buffers: it is at least 1 byte, and what is lost by it stays below %g units", l.Align, len(l.Buffers), platform.MaxTotal)
+		return strictjson.Wrong("align", "%d for %d buffers: it is at least 1 byte, and what is lost by it stays below %g units", l.Align,
+			len(l.Buffers), platform.MaxTotal)
 	}
 	if err := strictjson.CheckTotal("buffers", total, l.Unit); err != nil {
 		return err
@@ -97,7 +98,8 @@ func (l *Lifetimes) checkBuffer(i int) error {
 	from := x.Lower
 	for _, g := range x.Gaps {
 		if g.Lower <= from || g.Upper <= g.Lower || g.Upper >= x.Upper {
-			return strictjson.Wrong(at("intervals"), "buffer %q does not live before and after its gap [%d, %d), or its gaps are not in order", x.ID, g.Lower, g.Upper)
+			return strictjson.Wrong(at("intervals"), "buffer %q does not live before and after its gap [%d, %d), or its gaps are not in order", x.ID,
+				g.Lower, g.Upper)
 		}
 		from = g.Upper
 	}
@@ -122,7 +124,8 @@ func (l *Lifetimes) checkPin(i int, path string) error {
 	case x.Offset >= platform.MaxTotal:
 		return strictjson.Wrong(path, "buffer %q is pinned to %g; offsets stay below %g", x.ID, offset, l.Unit.Bytes(platform.MaxTotal))
 	case math.Mod(x.Offset, grid) != 0:
-		return strictjson.Wrong(path, "buffer %q is pinned to %g, which is no multiple of its alignment, %g bytes", x.ID, offset, l.Unit.Bytes(grid))
+		return strictjson.Wrong(path, "buffer %q is pinned to %g, which is no multiple of its alignment, %g bytes", x.ID, offset,
+			l.Unit.Bytes(grid))
 	case end > p.Capacity:
 		return strictjson.Wrong(path, "buffer %q is pinned to [%g, %g), beyond the capacity of pool %q, %g bytes",
 			x.ID, offset, l.Unit.Bytes(end), p.ID, l.Unit.Bytes(p.Capacity))
@@ -143,12 +146,18 @@ func (l *Lifetimes) checkPairs() error {
 		name, what string
 		pairs      []Pair
 		into       map[Pair]bool
-	}{{"exclusions", "excluded from", l.Exclusions, excluded}, {"separations", "separated from", l.Separations, separated}, {"colocations", "colocated with", l.Colocations, nil}, {"penalties", "penalised with", nil, nil}}
+	}{
+		{"exclusions", "excluded from", l.Exclusions, excluded},
+		{"separations", "separated from", l.Separations, separated},
+		{"colocations", "colocated with", l.Colocations, nil},
+		{"penalties", "penalised with", nil, nil},
+	}
 	sum := 0.0
 	for k, p := range l.Penalties {
 		lists[3].pairs = append(lists[3].pairs, p.Pair)
 		if sum += float64(p.Cost); p.Cost < 0 || sum >= platform.MaxTotal {
-			return strictjson.Wrong(fmt.Sprintf("penalties[%d].cost", k), "%d; costs are from 0 on, and together below %g", p.Cost, platform.MaxTotal)
+			return strictjson.Wrong(fmt.Sprintf("penalties[%d].cost", k), "%d; costs are from 0 on, and together below %g", p.Cost,
+				platform.MaxTotal)
 		}
 	}
 	for _, list := range lists {
@@ -272,7 +281,8 @@ func (l *Lifetimes) checkPins(together func(i, j int) bool) error {
 				break
 			}
 			if a.Pool == b.Pool && b.Size > 0 && (a.Exclusive || b.Exclusive || together(i, j)) {
-				return strictjson.Wrong(fmt.Sprintf("buffers[%d].offset", j), "the pins of buffers %q and %q overlap: [%g, %g) and [%g, %g)", a.ID, b.ID,
+				return strictjson.Wrong(fmt.Sprintf("buffers[%d].offset", j), "the pins of buffers %q and %q overlap: [%g, %g) and [%g, %g)", a.ID,
+					b.ID,
 					l.Unit.Bytes(at[i]), l.Unit.Bytes(at[i]+a.Size), l.Unit.Bytes(at[j]), l.Unit.Bytes(at[j]+b.Size))
 			}
 		}

@@ -45,11 +45,13 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	case o.Stages < 1 || o.Stages > n:
 		return nil, fmt.Errorf("%w: %d stages of %d layers; there are from 1 to %d", ErrCut, o.Stages, n, n)
 	case !(o.Weight >= 0 && o.Weight < 1) || !(o.WeightMemory >= 0 && o.WeightMemory <= 1):
-		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; the former is from 0 to below 1, the latter to 1", ErrCut, o.Weight, o.WeightMemory)
+		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; the former is from 0 to below 1, the latter to 1",
+			ErrCut, o.Weight, o.WeightMemory)
 	case o.Recompute != nil && len(o.Recompute) != o.Stages:
 		return nil, fmt.Errorf("%w: of %d stages it is said whether they compute forward again; there are %d", ErrCut, len(o.Recompute), o.Stages)
 	case o.Send != nil && (len(o.Send) != o.Stages || !(o.SendShare >= 0 && o.SendShare <= 1) || !(o.HostBandwidth > 0)):
-		return nil, fmt.Errorf("%w: of %d stages it is said whether they send %g of what they keep to the host, at %g bytes/s; there are %d, a share is from 0 to 1, and a bandwidth above 0", ErrCut, len(o.Send), o.SendShare, c.Unit.Bytes(o.HostBandwidth), o.Stages)
+		return nil, fmt.Errorf("%w: of %d stages it is said whether they send %g of what they keep to the host, at %g bytes/s; there are %d, "+
+			"a share is from 0 to 1, and a bandwidth above 0", ErrCut, len(o.Send), o.SendShare, c.Unit.Bytes(o.HostBandwidth), o.Stages)
 	case !(o.Copies >= 0) || o.Copies != math.Trunc(o.Copies):
 		return nil, fmt.Errorf("%w: %g copies of the weights; it is a whole number from 0 on", ErrCut, o.Copies)
 	}

@@ -110,7 +110,8 @@ func (p *Partition) Validate() error {
 	}
 	takes := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.BackwardMemory > 0 })
 	if k := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Sends() }); k >= 0 && (takes >= 0 || p.Runtime != "") {
-		return strictjson.Wrong(fmt.Sprintf("stages[%d].offload_memory", k), "copies to the host go with neither runtime %q nor a backward that takes memory (backward_memory above 0)", Torch)
+		return strictjson.Wrong(fmt.Sprintf("stages[%d].offload_memory", k),
+			"copies to the host go with neither runtime %q nor a backward that takes memory (backward_memory above 0)", Torch)
 	}
 	return strictjson.CheckTotal("stages", total, p.Unit)
 }
@@ -119,13 +120,20 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}, {"recompute_time", s.RecomputeTime}, {"offload_time", s.OffloadTime}} {
+	}{
+		{"forward_time", s.ForwardTime},
+		{"backward_time", s.BackwardTime},
+		{"weight_time", s.WeightTime},
+		{"recompute_time", s.RecomputeTime},
+		{"offload_time", s.OffloadTime},
+	} {
 		if err := strictjson.CheckSeconds(path+x.name, x.value); err != nil {
 			return err
 		}
 	}
 	if s.RecomputeTime > s.BackwardTime {
-		return strictjson.Wrong(path+"recompute_time", "%v s are more than backward_time, %v s, of which they are a part", s.RecomputeTime, s.BackwardTime)
+		return strictjson.Wrong(path+"recompute_time", "%v s are more than backward_time, %v s, of which they are a part", s.RecomputeTime,
+			s.BackwardTime)
 	}
 	if s.WeightMemory > 0 {
 		return strictjson.Wrong(path+"weight_memory", "%v is positive; W gives memory back, which is negative", unit.Bytes(s.WeightMemory))
@@ -133,16 +141,25 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", math.Abs(s.BackwardMemory)}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}, {"offload_memory", s.OffloadMemory}} {
+	}{
+		{"forward_memory", s.ForwardMemory},
+		{"backward_memory", math.Abs(s.BackwardMemory)},
+		{"weight_memory", -s.WeightMemory},
+		{"weight", s.Weight},
+		{"overhead", s.Overhead},
+		{"offload_memory", s.OffloadMemory},
+	} {
 		if err := strictjson.CheckSize(func() string { return path + x.name }, x.value, unit); err != nil {
 			return err
 		}
 	}
 	if s.OffloadMemory > s.ForwardMemory {
-		return strictjson.Wrong(path+"offload_memory", "%v are more than forward_memory, %v, of which they are a part", unit.Bytes(s.OffloadMemory), unit.Bytes(s.ForwardMemory))
+		return strictjson.Wrong(path+"offload_memory", "%v are more than forward_memory, %v, of which they are a part",
+			unit.Bytes(s.OffloadMemory), unit.Bytes(s.ForwardMemory))
 	}
 	if sum := s.ForwardMemory + s.BackwardMemory + s.WeightMemory; sum != 0 {
-		return strictjson.Wrong(path+"backward_memory", "forward, backward and weight change the memory by %v together; what the forward takes the others give back, which is 0", unit.Bytes(sum))
+		return strictjson.Wrong(path+"backward_memory", "forward, backward and weight change the memory by %v together; what the forward "+
+			"takes the others give back, which is 0", unit.Bytes(sum))
 	}
 	return nil
 }
@@ -155,14 +172,18 @@ func (p *Partition) canonical() (*file, error) {
 	}
 	const plus = 0.0 // -0 + 0 is 0
 	size := func(x float64) strictjson.Size { return strictjson.Bytes(p.Unit, x) }
-	f := &file{Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Runtime: p.Runtime, Stages: make([]fileStage, len(p.Stages))}
+	f := &file{
+		Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Runtime: p.Runtime,
+		Stages: make([]fileStage, len(p.Stages)),
+	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		forward, backward, taken, given := s.ForwardTime+plus, s.BackwardTime+plus, size(s.ForwardMemory), size(s.BackwardMemory)
 		f.Stages[i] = fileStage{
 			Name: s.Name, ForwardTime: &forward, BackwardTime: &backward, WeightTime: s.WeightTime + plus,
 			ForwardMemory: &taken, BackwardMemory: &given, WeightMemory: size(s.WeightMemory), Weight: size(s.Weight),
-			Overhead: size(s.Overhead), RecomputeTime: s.RecomputeTime + plus, OffloadMemory: size(s.OffloadMemory), OffloadTime: s.OffloadTime + plus,
+			Overhead: size(s.Overhead), RecomputeTime: s.RecomputeTime + plus, OffloadMemory: size(s.OffloadMemory),
+			OffloadTime: s.OffloadTime + plus,
 		}
 	}
 	return f, nil

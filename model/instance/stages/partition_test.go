@@ -47,8 +47,14 @@ var format = testfile.Format[*stages.Partition]{
 		{Name: "negative memory", Old: `"forward_memory": 5`, New: `"forward_memory": -5`, Want: "6: stages[0].forward_memory: -5 is negative"},
 		{Name: "weight takes", Old: `"weight_memory": -2`, New: `"weight_memory": 2`, Want: "6: stages[0].weight_memory: 2 is positive"},
 		{Name: "no runtime", Old: `"name": "toy"`, New: `"name": "toy", "runtime": "jax"`, Want: "3: runtime: \"jax\"; there is \"torch\""},
-		{Name: "no balance", Old: `-3`, New: `-1`, Want: "6: stages[0].backward_memory: forward, backward and weight change the memory by 2", Semantic: true},
-		{Name: "more sent than there is", Old: `"weight": 7`, New: `"offload_memory": 6, "weight": 7`, Want: "6: stages[0].offload_memory: 6 are more than forward_memory, 5", Semantic: true},
+		{
+			Name: "no balance", Old: `-3`, New: `-1`, Want: "6: stages[0].backward_memory: forward, backward and weight change the memory by 2",
+			Semantic: true,
+		},
+		{
+			Name: "more sent than there is", Old: `"weight": 7`, New: `"offload_memory": 6, "weight": 7`,
+			Want: "6: stages[0].offload_memory: 6 are more than forward_memory, 5", Semantic: true,
+		},
 		{Name: "negative copy", Old: `"weight": 7`, New: `"offload_time": -1, "weight": 7`, Want: "6: stages[0].offload_time: -1 is negative"},
 		{Name: "too large", Old: `"weight": 7`, New: `"weight": 1e15`, Want: "5: stages: all sizes together are", Semantic: true},
 	},
@@ -116,7 +122,8 @@ func TestCut(t *testing.T) {
 		for range n {
 			x := rapid.IntRange(0, 9)
 			c.Layers = append(c.Layers, chain.Layer{
-				ForwardTime: float64(x.Draw(t, "F")), BackwardTime: float64(x.Draw(t, "B")), Activation: 2, Gradient: 2, Saved: float64(2 + x.Draw(t, "saved")), Weight: float64(x.Draw(t, "w")),
+				ForwardTime: float64(x.Draw(t, "F")), BackwardTime: float64(x.Draw(t, "B")), Activation: 2, Gradient: 2,
+				Saved: float64(2 + x.Draw(t, "saved")), Weight: float64(x.Draw(t, "w")),
 			})
 		}
 		k := rapid.IntRange(1, n).Draw(t, "stages")
@@ -150,11 +157,15 @@ func TestCut(t *testing.T) {
 				input = 3
 			}
 			if again[i] && (y.ForwardMemory != input || y.Split() || y.ForwardMemory+y.Overhead != x.ForwardMemory+x.Overhead ||
-				math.Abs(y.BackwardTime-x.ForwardTime-x.BackwardTime-x.WeightTime) > 1e-9 || y.RecomputeTime != x.ForwardTime || y.Weight != x.Weight) || !again[i] && *x != *y {
+				math.Abs(y.BackwardTime-x.ForwardTime-x.BackwardTime-x.WeightTime) > 1e-9 || y.RecomputeTime != x.ForwardTime ||
+				y.Weight != x.Weight) || !again[i] && *x != *y {
 				t.Fatalf("stage %d, forward again %v: %+v of %+v", i, again[i], y, x)
 			}
 		}
-		sends, err := stages.Cut(c, stages.Cutting{Stages: k, Weight: 0.5, WeightMemory: 0.25, Bandwidth: 4, Copies: 2, Send: again, SendShare: 0.5, HostBandwidth: 3})
+		sends, err := stages.Cut(c, stages.Cutting{
+			Stages: k, Weight: 0.5, WeightMemory: 0.25, Bandwidth: 4, Copies: 2, Send: again,
+			SendShare: 0.5, HostBandwidth: 3,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +186,17 @@ func TestCut(t *testing.T) {
 			t.Fatalf("%d stages, on the way %v", k, p.CommunicationTime)
 		}
 	})
-	for _, o := range []stages.Cutting{{Stages: 0}, {Stages: 2}, {Stages: 1, Weight: 1}, {Stages: 1, Weight: -1}, {Stages: 1, Copies: 0.5}, {Stages: 1, Recompute: make([]bool, 2)}, {Stages: 1, Send: make([]bool, 2), SendShare: 1, HostBandwidth: 1}, {Stages: 1, Send: make([]bool, 1), SendShare: 2, HostBandwidth: 1}, {Stages: 1, Send: make([]bool, 1), SendShare: 1}} {
+	for _, o := range []stages.Cutting{
+		{Stages: 0},
+		{Stages: 2},
+		{Stages: 1, Weight: 1},
+		{Stages: 1, Weight: -1},
+		{Stages: 1, Copies: 0.5},
+		{Stages: 1, Recompute: make([]bool, 2)},
+		{Stages: 1, Send: make([]bool, 2), SendShare: 1, HostBandwidth: 1},
+		{Stages: 1, Send: make([]bool, 1), SendShare: 2, HostBandwidth: 1},
+		{Stages: 1, Send: make([]bool, 1), SendShare: 1},
+	} {
 		if _, err := stages.Cut(&chain.Chain{Layers: make([]chain.Layer, 1)}, o); !errors.Is(err, stages.ErrCut) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -211,7 +232,8 @@ func TestTorchCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, last := p.Stages[0], p.Stages[2]
-	if p.Runtime != stages.Torch || first.BackwardTime != 0 || first.WeightTime != 6 || first.BackwardMemory != 0 || first.WeightMemory != -first.ForwardMemory {
+	if p.Runtime != stages.Torch || first.BackwardTime != 0 || first.WeightTime != 6 || first.BackwardMemory != 0 ||
+		first.WeightMemory != -first.ForwardMemory {
 		t.Errorf("%s: %+v", p.Runtime, first)
 	}
 	if last.BackwardTime != 3 || last.WeightTime != 3 || last.BackwardMemory != 0 {

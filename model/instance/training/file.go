@@ -243,7 +243,8 @@ func (g *Graph) validateUse(at string, k, v, s int, writer []int) error {
 	switch listNames[k] {
 	case "reads":
 		if !x.Resident && writer[s] == 0 {
-			return strictjson.Wrong(at, "node %q reads storage %q, which no earlier node writes; nodes must be listed in an order in which they can run", n.ID, x.ID)
+			return strictjson.Wrong(at, "node %q reads storage %q, which no earlier node writes; nodes must be listed in an order in which they "+
+				"can run", n.ID, x.ID)
 		}
 	case "writes":
 		switch {
@@ -255,7 +256,8 @@ func (g *Graph) validateUse(at string, k, v, s int, writer []int) error {
 		writer[s] = v + 1
 	case "mutates":
 		if !x.Resident {
-			return strictjson.Wrong(at, "storage %q is not resident; merge node %q with the one that writes it, or let it write a new one", x.ID, n.ID)
+			return strictjson.Wrong(at, "storage %q is not resident; merge node %q with the one that writes it, or let it write a new one", x.ID,
+				n.ID)
 		}
 	}
 	return nil

@@ -45,7 +45,10 @@ func smallGraph() *training.Graph {
 			{ID: "dw", Bytes: 100, Kind: training.Gradient, Result: true},
 		},
 		Nodes: []training.Node{
-			{ID: "conv", Operation: "aten.convolution", Phase: training.Forward, Time: 0.5, Reads: []int{0}, Writes: []int{1, 2}, Workspace: 1, Random: true, Layer: "b0"},
+			{
+				ID: "conv", Operation: "aten.convolution", Phase: training.Forward, Time: 0.5, Reads: []int{0}, Writes: []int{1, 2}, Workspace: 1,
+				Random: true, Layer: "b0",
+			},
 			{ID: "dconv", Phase: training.Backward, Time: 1, Reads: []int{1, 2}, Writes: []int{3}},
 			{ID: "step", Phase: training.Optimizer, Reads: []int{3}, Mutates: []int{0}, Once: true},
 		},
@@ -61,7 +64,8 @@ var own = strings.NewReplacer(
 ).Replace(small)
 
 // numbered is small with numbers for ids.
-var numbered = strings.NewReplacer(`"w"`, `0`, `"h"`, `1`, `"mask"`, `2`, `"dw"`, `3`, `"conv"`, `0`, `"dconv"`, `1`, `"step"`, `7`, `"b0"`, `0`).Replace(small)
+var numbered = strings.NewReplacer(`"w"`, `0`, `"h"`, `1`, `"mask"`, `2`, `"dw"`, `3`, `"conv"`, `0`, `"dconv"`, `1`, `"step"`, `7`, `"b0"`,
+	`0`).Replace(small)
 
 var format = testfile.Format[*training.Graph]{
 	Name: "graph", Version: 2, Read: training.Read, Good: []string{small, numbered, own}, Bad: bad,
@@ -73,12 +77,22 @@ var format = testfile.Format[*training.Graph]{
 var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"version", "graph/v2", "graph/v1", `2: format: "workbench.graph/v1" is not understood here; it must be "workbench.graph/v2"`, false},
-	{"unknown field", `"kind": "parameter"`, `"kinds": "parameter"`, "7: storages[0].kinds: unknown field; known are id, bytes, kind, resident, result, offload, and", false},
-	{"unknown field of a node", `"workspace"`, `"overhead"`, "13: nodes[0].overhead: unknown field; known are id, operation, phase, time, reads, writes, workspace, mutates, recompute, random, layer, and", false},
+	{
+		"unknown field", `"kind": "parameter"`, `"kinds": "parameter"`,
+		"7: storages[0].kinds: unknown field; known are id, bytes, kind, resident, result, offload, and", false,
+	},
+	{
+		"unknown field of a node", `"workspace"`, `"overhead"`,
+		"13: nodes[0].overhead: unknown field; known are id, operation, phase, time, reads, writes, workspace, mutates, recompute, random, " +
+			"layer, and", false,
+	},
 	{"field twice", `"bytes": 11`, `"bytes": 11, "bytes": 11`, "8: storages[1].bytes: the field stands twice", true},
 	{"no storages", small[strings.Index(small, ` "storages"`):strings.Index(small, ` "nodes"`)], ``, "1: storages: missing", false},
 	{"no nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "source"`)], ``, "1: nodes: missing", false},
-	{"empty nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "source"`)], ` "nodes": [],`, "12: nodes: a graph needs at least one node", false},
+	{
+		"empty nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "source"`)], ` "nodes": [],`,
+		"12: nodes: a graph needs at least one node", false,
+	},
 	{"negative samples", `"samples": 32`, `"samples": -1`, "4: samples: -1 is negative", false},
 	{"negative input", `"input": 5`, `"input": -5`, "5: input: -5 is negative", false},
 	{"no id", `"id": "h", `, ``, "8: storages[1]: id is missing", false},
@@ -87,27 +101,54 @@ var bad = []testfile.Bad{
 	{"null id", `"id": "h"`, `"id": null`, "8: storages[1].id: an id is a text or a whole number from 0 on", false},
 	{"no bytes", `, "bytes": 11`, ``, `8: storages[1]: bytes is missing; storage "h" needs a size`, false},
 	{"negative bytes", `"bytes": 11`, `"bytes": -11`, "8: storages[1].bytes: -11 is negative", false},
-	{"unknown kind", `"kind": "parameter"`, `"kind": "weight"`, `7: storages[0].kind: "weight" is unknown; there are value, parameter,`, false},
+	{
+		"unknown kind", `"kind": "parameter"`, `"kind": "weight"`, `7: storages[0].kind: "weight" is unknown; there are value, parameter,`,
+		false,
+	},
 	{"text for a flag", `"result": true`, `"result": "yes"`, "10: storages[3].result: a text where true or false is needed", false},
-	{"resident result", `"resident": true`, `"resident": true, "result": true`, `7: storages[0].result: storage "w" is resident, so it is there at the end`, true},
+	{
+		"resident result", `"resident": true`, `"resident": true, "result": true`,
+		`7: storages[0].result: storage "w" is resident, so it is there at the end`, true,
+	},
 	{"node without id", `"id": "dconv", `, ``, "14: nodes[1]: id is missing", false},
 	{"node twice", `"id": "dconv"`, `"id": "conv"`, `14: nodes[1].id: "conv" is the id of nodes[0] already`, true},
 	{"no time", `"time": 1, `, ``, `14: nodes[1]: time is missing; node "dconv" needs a cost`, false},
 	{"negative time", `"time": 1`, `"time": -1`, "14: nodes[1].time: -1 is negative", false},
-	{"unknown phase", `"phase": "backward"`, `"phase": "back"`, `14: nodes[1].phase: "back" is unknown; there are forward, loss, backward, optimizer`, false},
+	{
+		"unknown phase", `"phase": "backward"`, `"phase": "back"`,
+		`14: nodes[1].phase: "back" is unknown; there are forward, loss, backward, optimizer`, false,
+	},
 	{"negative workspace", `"workspace": 1`, `"workspace": -1`, "13: nodes[0].workspace: -1 is negative", false},
 	{"empty layer", `"layer": "b0"`, `"layer": ""`, "13: nodes[0].layer: the id is empty", false},
 	{"half a layer", `"layer": "b0"`, `"layer": 0.5`, "13: nodes[0].layer: an id is a text or a whole number", false},
 	{"reads nothing known", `"reads": ["w"]`, `"reads": ["v"]`, `13: nodes[0].reads[0]: there is no storage with id "v"`, true},
 	{"reads an object", `"reads": ["w"]`, `"reads": [{}]`, `13: nodes[0].reads[0]: an id is a text or a whole number`, false},
 	{"reads twice", `"reads": ["w"]`, `"reads": ["w", "w"]`, `13: nodes[0].reads[1]: storage "w" stands twice in the list`, false},
-	{"reads what comes later", `"reads": ["w"]`, `"reads": ["w", "dw"]`, `13: nodes[0].reads[1]: node "conv" reads storage "dw", which no earlier node writes`, true},
-	{"reads what it writes", `"reads": ["w"]`, `"reads": ["h"]`, `13: nodes[0].reads[0]: node "conv" reads storage "h", which no earlier node writes`, true},
-	{"writes a resident one", `"writes": ["dw"]`, `"writes": ["dw", "w"]`, `14: nodes[1].writes[1]: storage "w" is resident; what node "dconv" changes of it belongs in mutates`, true},
-	{"written twice", `"writes": ["dw"]`, `"writes": ["dw", "h"]`, `14: nodes[1].writes[1]: storage "h" is written by node "conv" already`, true},
-	{"never written", `"writes": ["h", "mask"]`, `"writes": ["h"]`, `14: nodes[1].reads[1]: node "dconv" reads storage "mask", which no earlier node writes`, true},
+	{
+		"reads what comes later", `"reads": ["w"]`, `"reads": ["w", "dw"]`,
+		`13: nodes[0].reads[1]: node "conv" reads storage "dw", which no earlier node writes`, true,
+	},
+	{
+		"reads what it writes", `"reads": ["w"]`, `"reads": ["h"]`,
+		`13: nodes[0].reads[0]: node "conv" reads storage "h", which no earlier node writes`, true,
+	},
+	{
+		"writes a resident one", `"writes": ["dw"]`, `"writes": ["dw", "w"]`,
+		`14: nodes[1].writes[1]: storage "w" is resident; what node "dconv" changes of it belongs in mutates`, true,
+	},
+	{
+		"written twice", `"writes": ["dw"]`, `"writes": ["dw", "h"]`, `14: nodes[1].writes[1]: storage "h" is written by node "conv" already`,
+		true,
+	},
+	{
+		"never written", `"writes": ["h", "mask"]`, `"writes": ["h"]`,
+		`14: nodes[1].reads[1]: node "dconv" reads storage "mask", which no earlier node writes`, true,
+	},
 	{"never written nor read", `"writes": ["dw"]},`, `"writes": []},`, `15: nodes[2].reads[0]: node "step" reads storage "dw", which`, true},
-	{"mutates a value", `"mutates": ["w"]`, `"mutates": ["h"]`, `15: nodes[2].mutates[0]: storage "h" is not resident; merge node "step" with the one`, true},
+	{
+		"mutates a value", `"mutates": ["w"]`, `"mutates": ["h"]`,
+		`15: nodes[2].mutates[0]: storage "h" is not resident; merge node "step" with the one`, true,
+	},
 	{"null reads", `"reads": ["w"]`, `"reads": null`, "13: nodes[0].reads: null where a list is needed", false},
 }
 
@@ -145,14 +186,18 @@ func TestWriteErrors(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	format.Validate(t, smallGraph, map[string]func(*training.Graph){
-		"nodes: a graph needs":                                      func(g *training.Graph) { g.Nodes = nil },
-		"samples: -1 is negative":                                   func(g *training.Graph) { g.Samples = -1 },
-		"input: NaN is not finite":                                  func(g *training.Graph) { g.Input = math.NaN() },
-		"storages[1].id: the id is empty":                           func(g *training.Graph) { g.Storages[1].ID = "" },
-		`storages[1].kind: "" is unknown`:                           func(g *training.Graph) { g.Storages[1].Kind = "" },
-		"storages[1].bytes: 0.5 is not a whole number":              func(g *training.Graph) { g.Storages[1].Bytes = 0.5 },
-		"storages: all sizes together are 1.00":                     func(g *training.Graph) { g.Storages[1].Bytes = 1e15 },
-		`storages[4]: no node writes storage "x"`:                   func(g *training.Graph) { g.Storages = append(g.Storages, training.Storage{ID: "x", Kind: "value"}) },
+		"nodes: a graph needs":                         func(g *training.Graph) { g.Nodes = nil },
+		"samples: -1 is negative":                      func(g *training.Graph) { g.Samples = -1 },
+		"input: NaN is not finite":                     func(g *training.Graph) { g.Input = math.NaN() },
+		"storages[1].id: the id is empty":              func(g *training.Graph) { g.Storages[1].ID = "" },
+		`storages[1].kind: "" is unknown`:              func(g *training.Graph) { g.Storages[1].Kind = "" },
+		"storages[1].bytes: 0.5 is not a whole number": func(g *training.Graph) { g.Storages[1].Bytes = 0.5 },
+		"storages: all sizes together are 1.00":        func(g *training.Graph) { g.Storages[1].Bytes = 1e15 },
+		`storages[4]: no node writes storage "x"`: func(
+			g *training.Graph,
+		) {
+			g.Storages = append(g.Storages, training.Storage{ID: "x", Kind: "value"})
+		},
 		`nodes[1].phase: "" is unknown`:                             func(g *training.Graph) { g.Nodes[1].Phase = "" },
 		"nodes[0].time: +Inf is not finite":                         func(g *training.Graph) { g.Nodes[0].Time = math.Inf(1) },
 		"nodes[0].workspace: NaN is not finite":                     func(g *training.Graph) { g.Nodes[0].Workspace = math.NaN() },
@@ -166,8 +211,10 @@ func TestDigest(t *testing.T) {
 	format.Digests(t, "4460318ee9ec4313ca4d5ec8f6f49e682d61f1399887db22da8578269f272fcc", map[string]string{
 		"other source": strings.Replace(small, "measured", "guessed", 1),
 		"own fields":   own,
-		"defaults":     strings.Replace(small, `"bytes": 11`, `"bytes": 1.1e1, "kind": "value", "resident": false, "result": false, "offload": true`, 1),
-		"of a node":    strings.Replace(small, `"phase": "backward"`, `"phase": "backward", "workspace": -0.0, "random": false, "recompute": true, "mutates": [], "operation": ""`, 1),
+		"defaults": strings.Replace(small, `"bytes": 11`,
+			`"bytes": 1.1e1, "kind": "value", "resident": false, "result": false, "offload": true`, 1),
+		"of a node": strings.Replace(small, `"phase": "backward"`,
+			`"phase": "backward", "workspace": -0.0, "random": false, "recompute": true, "mutates": [], "operation": ""`, 1),
 	}, [][2]string{
 		{`"small"`, `"other"`},
 		{`"input": 5`, `"input": 6`},

@@ -154,7 +154,8 @@ func (g *Graph) WriteDOT(w io.Writer) error {
 	for v := range g.Nodes {
 		for _, s := range g.Nodes[v].Reads {
 			if x := &g.Storages[s]; writer[s] >= 0 {
-				fmt.Fprintf(out, "  %d -> %d [tooltip=%s, penwidth=%.2f];\n", writer[s], v, strconv.Quote(fmt.Sprintf("%s: %.15g bytes", x.ID, g.Unit.Bytes(x.Bytes))), 0.5+3*x.Bytes/most)
+				fmt.Fprintf(out, "  %d -> %d [tooltip=%s, penwidth=%.2f];\n", writer[s], v,
+					strconv.Quote(fmt.Sprintf("%s: %.15g bytes", x.ID, g.Unit.Bytes(x.Bytes))), 0.5+3*x.Bytes/most)
 			}
 		}
 	}

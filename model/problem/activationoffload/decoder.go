@@ -17,7 +17,10 @@ type Decoder struct {
 }
 
 func NewDecoder(in *Instance) *Decoder {
-	return &Decoder{M: NewMachine(in), fetched: make([]bool, in.N), link: make([]int, 0, 2*in.N), gate: make([]int, 0, 2*in.N), Order: make([]int, 0, 4*in.N)}
+	return &Decoder{
+		M: NewMachine(in), fetched: make([]bool, in.N), link: make([]int, 0, 2*in.N), gate: make([]int, 0, 2*in.N),
+		Order: make([]int, 0, 4*in.N),
+	}
 }
 
 // Run returns the makespan, +Inf if the list gives no plan or no makespan below

@@ -28,7 +28,8 @@ type Unfit struct {
 func (e *Unfit) Error() string {
 	s := fmt.Sprintf("offload: %s lacks %.15g bytes when all chosen activations that can be away are away", e.Op, e.Short)
 	if e.Waits >= 0 {
-		s = fmt.Sprintf("offload: %s lacks %.15g bytes, and next in the order of transfers is abar_%d, which cannot move yet: transfer others before", e.Op, e.Short, e.Waits)
+		s = fmt.Sprintf("offload: %s lacks %.15g bytes, and next in the order of transfers is abar_%d, which cannot move yet: transfer "+
+			"others before", e.Op, e.Short, e.Waits)
 	}
 	return s
 }
@@ -116,7 +117,8 @@ func (s *NoWait) set(ch Choice) error {
 		chosen[i] = false
 	}
 	if ch.Prefetch != nil && len(ch.Prefetch) != len(ch.Offload) {
-		return fmt.Errorf("%w: %d activations are offloaded and %d prefetched, give each once in both or leave out the prefetches", ErrChoice, len(ch.Offload), len(ch.Prefetch))
+		return fmt.Errorf("%w: %d activations are offloaded and %d prefetched, give each once in both or leave out the prefetches", ErrChoice,
+			len(ch.Offload), len(ch.Prefetch))
 	}
 	s.Offload = append(s.Offload[:0], ch.Offload...)
 	s.Fetch = s.Fetch[:0]

@@ -147,7 +147,13 @@ func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 	case down > up:
 		by = "cool-down"
 	}
-	list := []Bound{{load, "load", g}, {load + idle, by, g}, {v.little(g), "little", g}, {v.roundTrips(g, trips), "round-trips", g}, {v.packing(g), "packing", g}}
+	list := []Bound{
+		{load, "load", g},
+		{load + idle, by, g},
+		{v.little(g), "little", g},
+		{v.roundTrips(g, trips), "round-trips", g},
+		{v.packing(g), "packing", g},
+	}
 	if !v.Span() {
 		v.outside(g, list)
 	}
@@ -272,7 +278,8 @@ func (v *Instance) little(g int) float64 {
 	area := 0.0
 	for _, s := range v.On[g] {
 		x := &v.Time[s]
-		area += float64(v.Jobs) * (float64(v.Memory[s][F]+v.Memory[s][O])*v.held(s) + float64(v.Memory[s][P])*(x[F]+x[O]+x[P]+x[B]) - float64(v.Memory[s][W])*x[W])
+		area += float64(v.Jobs) * (float64(v.Memory[s][F]+v.Memory[s][O])*v.held(s) +
+			float64(v.Memory[s][P])*(x[F]+x[O]+x[P]+x[B]) - float64(v.Memory[s][W])*x[W])
 	}
 	room := float64(v.Room[g])
 	if on := v.On[g]; len(on) == 1 && v.Memory[on[0]][F] > 0 {
@@ -296,7 +303,8 @@ func (v *Instance) little(g int) float64 {
 //
 // for as many have been on the stage before as are on this one. When the j-th F
 // starts, some i micro-batches, itself one, are between F and B, where each holds mem, what this F and
-// those of earlier stages of the GPU have taken, and p wait for their W, with i·mem + p·mem_W in the room. So j − i Bs have ended, and j − i − p Ws, the last
+// those of earlier stages of the GPU have taken, and p wait for their W, with i·mem + p·mem_W in the room. So j − i Bs have
+// ended, and j − i − p Ws, the last
 // of which is no earlier than W after so many Bs:
 //
 //	S_s(j) ≥ min over i of max(E_s(j−i), E_s(j−i−p) + W_s),  p = ⌊(room − i·mem)/mem_W⌋

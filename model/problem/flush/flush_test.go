@@ -76,7 +76,10 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima; a bound is met: %v", tried, met)
-	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps", "packing", "one-machine", "two-machines", "one-machine with its link", "link"} {
+	for _, by := range []string{
+		"load", "warm-up", "little", "round-trips", "gaps", "packing", "one-machine", "two-machines",
+		"one-machine with its link", "link",
+	} {
 		if met[by] == 0 && !testing.Short() {
 			t.Errorf("%s is never the optimum, or never more than without", by)
 		}

@@ -250,7 +250,10 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 		}
 		t.Run(o, release)
 	}
-	s := &Schedule{Order: o, Start: make([][]float64, len(o)), at: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(), Objective: t.Objective()}
+	s := &Schedule{
+		Order: o, Start: make([][]float64, len(o)), at: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(),
+		Objective: t.Objective(),
+	}
 	count := make([]int, Kinds*v.Stages)
 	for g, word := range o {
 		for _, l := range word {

@@ -136,7 +136,8 @@ func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 		}
 	default:
 		if !ok {
-			return nil, fmt.Errorf("placement %q; there are %s, %s, %s, and a list of the GPU of each of the %d stages, from 0 to %d, such that each GPU has one at least",
+			return nil, fmt.Errorf("placement %q; there are %s, %s, %s, and a list of the GPU of each of the %d stages, from 0 to %d, such that "+
+				"each GPU has one at least",
 				p.Placement, plan.Straight, plan.Interleaved, plan.VShaped, n, v.GPUs-1)
 		}
 	}

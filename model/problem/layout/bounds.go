@@ -54,7 +54,8 @@ func (in *Instance) load() float64 {
 	return float64(in.Jobs) * max(sum/float64(in.GPUs), longest)
 }
 
-// forwardToBackward returns, for each layer, the shortest time from the end of its forward to the start of its backward for the input: that of
+// forwardToBackward returns, for each layer, the shortest time from the end of its forward to the start of its backward for
+// the input: that of
 // all later layers. Transfers are counted by the bounds that know how many there are.
 func (in *Instance) forwardToBackward() []float64 {
 	d := make([]float64, len(in.Layers)+1)
@@ -190,9 +191,11 @@ func (in *Instance) bottleneck() *table {
 //
 // Nothing runs on the GPU before the first micro-batch has come through the layers and q transfers before (head), and after
 // its last backward for the input that goes back through them (tail). Between its first forward and its first backward at least
-// D pass, the way to the loss and back; only the forwards that fit, k, run in that time, and the rest of it is idle (warm-up). After its last
+// D pass, the way to the loss and back; only the forwards that fit, k, run in that time, and the rest of it is idle
+// (warm-up). After its last
 // forward D pass, too, in which backwards of at most k − 1 others run (cool-down). If k is less than all, both are there. After
-// its last backward for the input only W of at most k micro-batches run. And a micro-batch holds what it holds from its forward to its backward: m
+// its last backward for the input only W of at most k micro-batches run. And a micro-batch holds what it holds from its
+// forward to its backward: m
 // of them, one after the other, are no more than the memory over all the time (Little's law).
 func (in *Instance) rank(q, from, to int, head, tail, D, below float64, known map[[2]int][]Sum) float64 {
 	transfer := 0.0 // the shortest of those before and behind, once each way for each cut
@@ -233,7 +236,8 @@ func (in *Instance) cheapest() float64 {
 	return least
 }
 
-// frontier returns, and keeps in known, what the layers of a run may take, by numbers of options of equal layers, none of which is dominated. Beyond mostPoints it
+// frontier returns, and keeps in known, what the layers of a run may take, by numbers of options of equal layers, none of
+// which is dominated. Beyond mostPoints it
 // merges neighbours into their minima, which relaxes them. I and W are with what the options move between them.
 func (in *Instance) frontier(from, to int, known map[[2]int][]Sum) []Sum {
 	key := [2]int{from, to}

@@ -70,7 +70,8 @@ type Layout struct {
 
 // New reads an instance. The error wraps [ErrInstance] and says what would be right.
 func New(c *chain.Chain, p platform.Platform, s Setting) (*Instance, error) {
-	p.MicroBatches, p.Placement, p.Objective = cmp.Or(p.MicroBatches, 8), cmp.Or(p.Placement, plan.Straight), cmp.Or(p.Objective, plan.MakespanObjective)
+	p.MicroBatches, p.Placement, p.Objective = cmp.Or(p.MicroBatches, 8), cmp.Or(p.Placement, plan.Straight),
+		cmp.Or(p.Objective, plan.MakespanObjective)
 	in := &Instance{Chain: c, Platform: p, Setting: s, GPUs: p.Processors, Jobs: p.MicroBatches}
 	switch p.Placement {
 	case plan.Straight:
@@ -80,13 +81,15 @@ func New(c *chain.Chain, p platform.Platform, s Setting) (*Instance, error) {
 	case plan.Interleaved:
 		in.Stages = in.GPUs * cmp.Or(s.Chunks, 2)
 	default:
-		return nil, fmt.Errorf("%w: placement %q; there are %s, %s and %s", ErrInstance, p.Placement, plan.Straight, plan.Interleaved, plan.VShaped)
+		return nil, fmt.Errorf("%w: placement %q; there are %s, %s and %s", ErrInstance, p.Placement, plan.Straight, plan.Interleaved,
+			plan.VShaped)
 	}
 	switch n := c.Len(); {
 	case in.GPUs < 1:
 		return nil, fmt.Errorf("%w: %d GPUs; there is one at least", ErrInstance, in.GPUs)
 	case in.Stages > n:
-		return nil, fmt.Errorf("%w: %d stages of %d layers; placement %s on %d GPUs has a layer on each of its stages at least", ErrInstance, in.Stages, n, p.Placement, in.GPUs)
+		return nil, fmt.Errorf("%w: %d stages of %d layers; placement %s on %d GPUs has a layer on each of its stages at least", ErrInstance,
+			in.Stages, n, p.Placement, in.GPUs)
 	case in.Jobs < 1 || in.Jobs > stages.MostMicroBatches:
 		return nil, fmt.Errorf("%w: %d micro-batches; there are from 1 to %d", ErrInstance, in.Jobs, stages.MostMicroBatches)
 	case !(s.Split >= 0 && s.Split < 1):
@@ -124,7 +127,8 @@ func (in *Instance) layer(i int) error {
 	full := true
 	for _, r := range l.Recompute {
 		if r.Saved+r.Transient < input && r.Name != Full {
-			return fmt.Errorf("%w: layer %d (%s): %s frees more than the layer holds: %v with what is computed again, of an input of %v bytes", ErrInstance, i+1, l.Name, r.Name, r.Saved+r.Transient, input)
+			return fmt.Errorf("%w: layer %d (%s): %s frees more than the layer holds: %v with what is computed again, of an input of %v bytes",
+				ErrInstance, i+1, l.Name, r.Name, r.Saved+r.Transient, input)
 		}
 		full = full && r.Name != Full
 		x.Options = append(x.Options, Option{r.Name, r.Saved, r.ForwardTime, over + r.Transient, r.Splits && x.W > 0})
@@ -230,7 +234,8 @@ func (in *Instance) Fits() error {
 		weights, held = weights+l.Weight, held+hold
 		if own += l.Weight; own > least {
 			alone = !platform.Fits(own, in.Platform.Memory)
-			least, why = own, fmt.Sprintf("layer %d (%s) with its weights and one micro-batch fits on no GPU: %.f bytes", i+1, in.Chain.Layers[i].Name, in.Chain.Unit.Bytes(own))
+			least, why = own, fmt.Sprintf("layer %d (%s) with its weights and one micro-batch fits on no GPU: %.f bytes", i+1,
+				in.Chain.Layers[i].Name, in.Chain.Unit.Bytes(own))
 		}
 	}
 	if all := math.Ceil((weights + held) / float64(in.GPUs)); all > least && !alone {

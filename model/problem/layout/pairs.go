@@ -10,14 +10,17 @@ import (
 // mostPairs is for how many layers [Instance.pairs] is computed.
 const mostPairs = 100
 
-// pairs is B4, for a V: GPU q has a run of layers from the front and one from the back, so the cuts are made from outside in, and a state is
-// how many layers are taken on each side. For a time T a GPU may have two runs only if, from when the first micro-batch reaches it (head) on,
+// pairs is B4, for a V: GPU q has a run of layers from the front and one from the back, so the cuts are made from outside
+// in, and a state is
+// how many layers are taken on each side. For a time T a GPU may have two runs only if, from when the first micro-batch
+// reaches it (head) on,
 //
 //   - it can compute all micro-batches: m·(F + I + W + what is computed again) ≤ T − head, and
 //   - what these hold has room: a run holds what its options hold from the start of its F to the end of its W, no less than τ, its own
 //     operations and the way to the loss and back, and m·Σ held·τ ≤ (M − weights)·(T − head) (Little's law).
 //
-// What is computed again to fit is a fractional knapsack over the options of both runs. The least T for which all layers can be taken so is a
+// What is computed again to fit is a fractional knapsack over the options of both runs. The least T for which all layers can
+// be taken so is a
 // bound, found by bisection from below. O(GPUs·layers²·(layers/GPUs)²·options) a step.
 func (in *Instance) pairs(low float64) float64 {
 	n := len(in.Layers)

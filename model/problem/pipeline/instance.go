@@ -86,7 +86,10 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 		Chain: c, Platform: p, Model: model, Task: model == plan.TaskModel,
 		N: n, Procs: min(p.Processors, n), Memory: p.Memory, Copies: float64(p.WeightCopies),
 	}
-	for _, s := range []*[]float64{&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.Kept, &in.OwnF, &in.OwnB, &in.U, &in.Stored, &in.Weights, &in.Cut, &in.Buffer} {
+	for _, s := range []*[]float64{
+		&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.Kept, &in.OwnF, &in.OwnB, &in.U, &in.Stored, &in.Weights, &in.Cut,
+		&in.Buffer,
+	} {
 		*s = make([]float64, n+1)
 	}
 	in.A[0], in.D[0] = c.Input.Activation, c.Input.Gradient
@@ -109,10 +112,12 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 		}
 	}
 	if total := sizes + in.Weights[n]; !(total < mostSize) {
-		return nil, fmt.Errorf("%w: the tensors, buffers and %d copies of the weights of chain %q take %g together, it must be less than 2^53 for sums to be exact", ErrPlatform, p.WeightCopies, c.Name, total)
+		return nil, fmt.Errorf("%w: the tensors, buffers and %d copies of the weights of chain %q take %g together, it must be less than "+
+			"2^53 for sums to be exact", ErrPlatform, p.WeightCopies, c.Name, total)
 	}
 	if compute, total := in.U[n], in.Latest(); compute < platform.MinTime || !(total <= platform.MaxTime) {
-		return nil, fmt.Errorf("%w: a mini-batch of chain %q takes %g s, %g s with all communications, choose units in which that is between %g and %g", ErrPlatform, c.Name, compute, total, platform.MinTime, platform.MaxTime)
+		return nil, fmt.Errorf("%w: a mini-batch of chain %q takes %g s, %g s with all communications, choose units in which that is between "+
+			"%g and %g", ErrPlatform, c.Name, compute, total, platform.MinTime, platform.MaxTime)
 	}
 	in.peaks()
 	return in, nil
@@ -151,7 +156,8 @@ func check(c *chain.Chain, p platform.Platform, model string) error {
 	case !(p.Memory > 0) || math.IsInf(p.Memory, 0):
 		return fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrPlatform, p.Memory)
 	case p.Processors > 1 && (!(p.Bandwidth > 0) || math.IsInf(p.Bandwidth, 0)):
-		return fmt.Errorf("%w: bandwidth is %v bytes per second, with several processors it must be positive and finite", ErrPlatform, p.Bandwidth)
+		return fmt.Errorf("%w: bandwidth is %v bytes per second, with several processors it must be positive and finite", ErrPlatform,
+			p.Bandwidth)
 	case p.WeightCopies < 0:
 		return fmt.Errorf("%w: %d copies of the weights, the number must not be negative", ErrPlatform, p.WeightCopies)
 	case model != plan.StageModel && model != plan.TaskModel:

@@ -140,7 +140,8 @@ func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited 
 // OneAtATime returns the memory of the processor that needs most when the
 // mini-batches of an allocation run one after the other.
 func (in *Instance) OneAtATime(stages []plan.Stage) float64 {
-	fixed, stored, most := make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors)
+	fixed, stored, most := make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors),
+		make([]float64, in.Platform.Processors)
 	for k, s := range stages {
 		p := s.Processor
 		fixed[p] += in.Weights[s.To] - in.Weights[s.From-1]

@@ -111,7 +111,8 @@ func (in *Instance) needed() (memory float64, why string) {
 	if name != "" {
 		name = fmt.Sprintf(" (%s)", name)
 	}
-	why = fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", l, name, in.Platform.WeightCopies)
+	why = fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", l, name,
+		in.Platform.WeightCopies)
 	if x := in.leastRuns(); x > memory {
 		memory, why = x, "however the chain is cut into stages, one of them needs that with its weights, tensors and buffers"
 	}

@@ -57,7 +57,10 @@ const countedSizes = 8
 
 func newPacking(in *Instance, memory float64, nodes int) *packing {
 	n := in.N
-	s := &packing{in: in, memory: memory, left: nodes, owner: make([]int, n+1), bins: make([]bin, in.Procs), latest: make([]int, in.Procs), seen: map[string]bool{}}
+	s := &packing{
+		in: in, memory: memory, left: nodes, owner: make([]int, n+1), bins: make([]bin, in.Procs), latest: make([]int, in.Procs),
+		seen: map[string]bool{},
+	}
 	for _, x := range []*[]float64{&s.rest, &s.cuts, &s.own, &s.buffer, &s.entry} {
 		*x = make([]float64, n+2)
 	}
@@ -98,7 +101,8 @@ func (s *packing) stretches() {
 	s.begin, s.end = make([]int, n+2), make([]int, n+2)
 	for l := 1; l <= n+1; l++ {
 		s.begin[l] = l
-		if k := l - 1; l > 1 && l <= n && in.W[k] == in.W[l] && in.Kept[k] == in.Kept[l] && in.otherMemory(k) == in.otherMemory(l) && (s.begin[k] == k || in.Buffer[k-1] == in.Buffer[k]) {
+		if k := l - 1; l > 1 && l <= n && in.W[k] == in.W[l] && in.Kept[k] == in.Kept[l] && in.otherMemory(k) == in.otherMemory(l) &&
+			(s.begin[k] == k || in.Buffer[k-1] == in.Buffer[k]) {
 			s.begin[l] = s.begin[k]
 		}
 	}

@@ -72,7 +72,10 @@ func Peak(c *chain.Chain, p *plan.Plan) (float64, error) {
 	var list []run
 	for _, o := range p.Ops {
 		batch := ((o.Shift % s.K) + s.K) % s.K
-		list = append(list, run{op: o.Op, layer: o.Layer, batch: batch, shift: o.Shift, resource: stage[o.Layer].Processor + batch%stage[o.Layer].Copies()})
+		list = append(list, run{
+			op: o.Op, layer: o.Layer, batch: batch, shift: o.Shift,
+			resource: stage[o.Layer].Processor + batch%stage[o.Layer].Copies(),
+		})
 	}
 	return slices.Max(s.memoryOf(in, list)), nil
 }

@@ -9,13 +9,17 @@ import (
 	"workbench/model/zoo"
 )
 
-// The stages of 1F1B* of gpt2 on four GPUs hold three copies of their weights and the saved tensors of 7, 5, 3 and 1 mini-batches in flight.
+// The stages of 1F1B* of gpt2 on four GPUs hold three copies of their weights and the saved tensors of 7, 5, 3 and 1
+// mini-batches in flight.
 func TestSavedTensors(t *testing.T) {
 	c, err := zoo.Load("zoo:gpt2?batch=8")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := pipeline.New(c, platform.Platform{Memory: 64 << 30, Bandwidth: 12e9, Processors: 4, WeightCopies: 3, Model: platform.SavedModel}, "")
+	in, err := pipeline.New(c, platform.Platform{
+		Memory: 64 << 30, Bandwidth: 12e9, Processors: 4, WeightCopies: 3,
+		Model: platform.SavedModel,
+	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

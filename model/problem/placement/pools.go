@@ -232,7 +232,8 @@ func (p *Pool) relate(l *lifetimes.Lifetimes, of []int, k int) error {
 			}
 		}
 		if alive = append(alive, i); pairs > MaxPairs {
-			return fmt.Errorf("%w: more than %d in pool %q, which has pins, pairs, gaps, reserved ranges or several alignments", ErrTooLarge, MaxPairs, p.ID)
+			return fmt.Errorf("%w: more than %d in pool %q, which has pins, pairs, gaps, reserved ranges or several alignments", ErrTooLarge,
+				MaxPairs, p.ID)
 		}
 	}
 	for _, x := range l.Separations {

@@ -183,7 +183,8 @@ func (s *leastSearch) branch(d *demand, upper float64) {
 // value is made late of one that some node is to read that cannot be that computation.
 func (s *leastSearch) early(d *demand, y int) bool {
 	p := s.late[y]
-	return p >= 0 && !has(d.need, p) && slices.ContainsFunc(s.v.Succ[p], func(r int) bool { return r != y && has(d.left, r) && meets(s.row(s.after, r), s.asked) })
+	return p >= 0 && !has(d.need, p) && slices.ContainsFunc(s.v.Succ[p],
+		func(r int) bool { return r != y && has(d.left, r) && meets(s.row(s.after, r), s.asked) })
 }
 
 // candidates yields the nodes that write what is needed or are left, from the last

@@ -232,7 +232,8 @@ func (b *bounds) memory() (bytes float64, why string) {
 						}
 					}
 					if need := min(here+v.Memory[f], again); need > bytes {
-						bytes, why = need, fmt.Sprintf("%s reads both %s and %s, and one of them is computed with the other in memory", name(w), v.ID(own), v.ID(f))
+						bytes, why = need, fmt.Sprintf("%s reads both %s and %s, and one of them is computed with the other in memory", name(w), v.ID(own),
+							v.ID(f))
 					}
 				}
 			}

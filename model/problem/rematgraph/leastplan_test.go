@@ -73,7 +73,8 @@ func TestLeast(t *testing.T) {
 			eager++
 		}
 	}
-	t.Logf("of %d graphs the least memory is the closed form on %d, that of a contraction on %d, found eagerly on %d, more than the closed form where values are put off on %d", graphs, closed, contracted, eager, late)
+	t.Logf("of %d graphs the least memory is the closed form on %d, that of a contraction on %d, found eagerly on %d, more than the "+
+		"closed form where values are put off on %d", graphs, closed, contracted, eager, late)
 	if eager < graphs*9/10 || contracted < graphs/2 || late < graphs/50 {
 		t.Error("too few")
 	}

@@ -108,7 +108,8 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 				return nil, fmt.Errorf("%w: operation %d: no node %q", ErrPlan, k, op.Node)
 			}
 			if j > t {
-				return nil, fmt.Errorf("%w: operation %d computes node %q before node %q has been computed, which is earlier in the graph", ErrPlan, k, op.Node, v.Graph.Nodes[t].ID)
+				return nil, fmt.Errorf("%w: operation %d computes node %q before node %q has been computed, which is earlier in the graph", ErrPlan, k,
+					op.Node, v.Graph.Nodes[t].ID)
 			}
 			if !begun { // what is discarded before belongs to the stage before
 				for i, is := range stored {

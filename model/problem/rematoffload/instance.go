@@ -82,7 +82,10 @@ func NewView(c *chain.Chain) *Instance {
 	n := c.Len()
 	flat := make([]float64, 9*(n+1))
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
-	v := &Instance{Chain: c, N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6), Until: part(7), OC: part(8)}
+	v := &Instance{
+		Chain: c, N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6),
+		Until: part(7), OC: part(8),
+	}
 	v.A[0], v.Abar[0], v.Delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
 		l := &c.Layers[i]

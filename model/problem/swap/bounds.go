@@ -54,7 +54,8 @@ func Bounds(s *functions.Sequence, p platform.Platform) ([]proof.Bound, error) {
 
 // Bounds returns those of the function of this name.
 func (in *Instance) Bounds() []proof.Bound {
-	return proof.BestFirst(proof.BySearch(in.memoryBound(), "the transfers that memory forces"), proof.BySearch(plan.RoundDown(in.Sequence.TotalTime(), in.N), "the sum of the functions"))
+	return proof.BestFirst(proof.BySearch(in.memoryBound(), "the transfers that memory forces"),
+		proof.BySearch(plan.RoundDown(in.Sequence.TotalTime(), in.N), "the sum of the functions"))
 }
 
 // BestBound returns the best lower bound, seconds.

@@ -232,10 +232,14 @@ func TestNothingFitsBelowByTolerance(t *testing.T) {
 		c                 *chain.Chain
 		ops               []plan.Op
 	}{
-		{125.00000000000003, 8.000000007999999e+06, &chain.Chain{Name: "just an instant", Input: chain.Input{Activation: 1}, Layers: []chain.Layer{
-			{ForwardTime: 3e+06, BackwardTime: 2e+06, Activation: 2, Weight: 1}, {BackwardTime: 3e+06, Activation: 2},
-		}}, []plan.Op{
-			op("B", "", 2, 0, 3e+06), op("F", "", 2, -0.004000000004, -0.004000000004), op("D", "w", 1, 0, 0), op("P", "w", 1, 3e+06, 3.000000008e+06),
+		{125.00000000000003, 8.000000007999999e+06, &chain.Chain{
+			Name: "just an instant", Input: chain.Input{Activation: 1},
+			Layers: []chain.Layer{
+				{ForwardTime: 3e+06, BackwardTime: 2e+06, Activation: 2, Weight: 1}, {BackwardTime: 3e+06, Activation: 2},
+			},
+		}, []plan.Op{
+			op("B", "", 2, 0, 3e+06), op("F", "", 2, -0.004000000004, -0.004000000004), op("D", "w", 1, 0, 0),
+			op("P", "w", 1, 3e+06, 3.000000008e+06),
 			op("B", "", 1, 3.000000008e+06, 5.000000007999999e+06), op("F", "", 1, 5.000000007999999e+06, 8.000000007999999e+06),
 			op("O", "w", 1, 5.000000007999999e+06, 5.000000016e+06),
 		}},
@@ -244,7 +248,8 @@ func TestNothingFitsBelowByTolerance(t *testing.T) {
 			{ForwardTime: 1e-09, Activation: 2, Weight: 1},
 			{ForwardTime: 2e-09, BackwardTime: 1e-09, Activation: 2},
 		}}, []plan.Op{
-			op("B", "", 3, 0, 1e-09), op("P", "w", 2, 1.0000000000000007e-09, 1.0000000010000006e-09), op("B", "", 2, 9.999999961e-10, 9.999999961e-10),
+			op("B", "", 3, 0, 1e-09), op("P", "w", 2, 1.0000000000000007e-09, 1.0000000010000006e-09),
+			op("B", "", 2, 9.999999961e-10, 9.999999961e-10),
 			op("B", "", 1, 1.000000001e-09, 4.000000001e-09), op("O", "w", 2, 1.000000001e-09, 1.000000002e-09),
 			op("F", "", 1, 4.000000001e-09, 7.000000001000001e-09), op("F", "", 2, 7.000000001000001e-09, 8.000000001e-09),
 			op("F", "", 3, 8.000000010900001e-09, 1.00000000109e-08), op("D", "w", 2, 8.000000001e-09, 8.000000001e-09),

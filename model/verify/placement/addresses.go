@@ -77,7 +77,10 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 	if !slices.Contains(lifetimes.Objectives(), objective) {
 		return nil, fmt.Errorf("%w: platform.objective is %q; it is one of %q", plan.ErrUnreadable, objective, lifetimes.Objectives())
 	}
-	v := &replay{l: l, pools: l.PoolList(), of: p.Converted(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)), excluded: map[lifetimes.Pair]bool{}}
+	v := &replay{
+		l: l, pools: l.PoolList(), of: p.Converted(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)),
+		excluded: map[lifetimes.Pair]bool{},
+	}
 	v.report.Placement = &plan.PlacementReport{Objective: objective, Heights: make([]float64, len(v.pools))}
 	for _, x := range l.Exclusions {
 		v.excluded[x], v.excluded[lifetimes.Pair{First: x.Second, Second: x.First}] = true, true
@@ -106,7 +109,10 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 }
 
 func (v *replay) broken(rule string, time, amount float64, format string, args ...any) {
-	v.report.Violations = append(v.report.Violations, plan.Violation{Rule: rule, Op: -1, Time: time, Amount: amount, Detail: fmt.Sprintf(format, args...)})
+	v.report.Violations = append(v.report.Violations, plan.Violation{
+		Rule: rule, Op: -1, Time: time, Amount: amount,
+		Detail: fmt.Sprintf(format, args...),
+	})
 }
 
 // top returns where a buffer ends.
@@ -133,20 +139,24 @@ func (v *replay) buffer(i int) {
 		align = x.Align
 	}
 	if grid := float64(align) * v.l.Unit.PerByte(); (x.Align > 0 || v.l.Align > 0) && math.Mod(v.at[i], grid) != 0 {
-		v.broken(plan.RuleOffset, time, 0, "the offset of buffer %q is %s; it is a multiple of %d bytes, the alignment", x.ID, v.of.Size(v.at[i]), align)
+		v.broken(plan.RuleOffset, time, 0, "the offset of buffer %q is %s; it is a multiple of %d bytes, the alignment", x.ID, v.of.Size(v.at[i]),
+			align)
 	}
 	if x.Pinned && v.at[i] != x.Offset {
-		v.broken(plan.RulePin, time, v.l.Unit.Bytes(math.Abs(v.at[i]-x.Offset)), "buffer %q is at %s and is pinned to %s", x.ID, v.of.Size(v.at[i]), v.of.Size(x.Offset))
+		v.broken(plan.RulePin, time, v.l.Unit.Bytes(math.Abs(v.at[i]-x.Offset)), "buffer %q is at %s and is pinned to %s", x.ID,
+			v.of.Size(v.at[i]), v.of.Size(x.Offset))
 	}
 	if x.Size == 0 {
 		return
 	}
 	if over := v.top(i) - pool.Capacity; over > 0 {
-		v.broken(plan.RuleCapacity, time, v.l.Unit.Bytes(over), "buffer %q reaches up to %s; pool %q has %s", x.ID, v.of.Size(v.top(i)), pool.ID, v.of.Size(pool.Capacity))
+		v.broken(plan.RuleCapacity, time, v.l.Unit.Bytes(over), "buffer %q reaches up to %s; pool %q has %s", x.ID, v.of.Size(v.top(i)), pool.ID,
+			v.of.Size(pool.Capacity))
 	}
 	for _, r := range pool.Reserved {
 		if shared := min(v.top(i), r.End) - max(v.at[i], r.Begin); shared > 0 {
-			v.broken(plan.RuleReserved, time, v.l.Unit.Bytes(shared), "buffer %q is at %s, and [%s, %s) is reserved", x.ID, v.extent(i), v.of.Size(r.Begin), v.of.Size(r.End))
+			v.broken(plan.RuleReserved, time, v.l.Unit.Bytes(shared), "buffer %q is at %s, and [%s, %s) is reserved", x.ID, v.extent(i),
+				v.of.Size(r.Begin), v.of.Size(r.End))
 		}
 	}
 }
@@ -288,7 +298,8 @@ func (v *replay) pairs() {
 	}
 	for _, x := range v.l.Colocations {
 		if a, b := v.at[x.First], v.at[x.Second]; a != b && !math.IsNaN(a) && !math.IsNaN(b) {
-			v.broken(plan.RuleColocated, float64(v.l.Buffers[x.First].Lower), v.l.Unit.Bytes(math.Abs(a-b)), "buffers %q and %q are colocated and begin at %s and %s",
+			v.broken(plan.RuleColocated, float64(v.l.Buffers[x.First].Lower), v.l.Unit.Bytes(math.Abs(a-b)),
+				"buffers %q and %q are colocated and begin at %s and %s",
 				v.l.Buffers[x.First].ID, v.l.Buffers[x.Second].ID, v.of.Size(a), v.of.Size(b))
 		}
 	}
@@ -364,7 +375,8 @@ func (s *Summary) String() string {
 	var b plan.Sheet
 	b.Title(&s.About, "buffers")
 	b.Line("height", "%s of %s for %s", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), platform.Count(s.Buffers, "buffer"))
-	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load), 100*(s.Height-s.Load)/max(s.Load, 1))
+	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load),
+		100*(s.Height-s.Load)/max(s.Load, 1))
 	for k, h := range s.Heights {
 		b.Line("", "%s in pool %d", platform.FormatBytes(h), k+1)
 	}

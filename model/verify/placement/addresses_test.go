@@ -37,12 +37,20 @@ func TestVerifyPlacement(t *testing.T) {
 	}{
 		{"as it is", func(*plan.Plan) {}, nil, ""},
 		{"memory", func(p *plan.Plan) { p.Platform.Memory = 6 }, []string{plan.RuleMemory}, `buffer "c" reaches up to 7; there is memory for 6`},
-		{"overlap above", func(p *plan.Plan) { p.Offsets[2].Offset = 2 }, []string{plan.RuleOverlap}, `buffers "b" and "c" are alive at 3 and both there from 2 on`},
+		{
+			"overlap above", func(p *plan.Plan) { p.Offsets[2].Offset = 2 },
+			[]string{plan.RuleOverlap},
+			`buffers "b" and "c" are alive at 3 and both there from 2 on`,
+		},
 		{"overlap below", func(p *plan.Plan) { p.Offsets[1].Offset, p.Offsets[2].Offset = 2, 0 }, []string{plan.RuleOverlap}, ""},
 		{"within", func(p *plan.Plan) { p.Offsets[2].Offset = 0 }, []string{plan.RuleOverlap}, ""},
 		{"missing", func(p *plan.Plan) { p.Offsets = p.Offsets[1:] }, []string{plan.RuleMissing}, `buffer "a" has no offset`},
 		{"none at all", func(p *plan.Plan) { p.Offsets = nil }, []string{plan.RuleMissing, plan.RuleMissing, plan.RuleMissing}, ""},
-		{"unknown", func(p *plan.Plan) { p.Offsets = append(p.Offsets, plan.Offset{ID: "d"}) }, []string{plan.RuleBuffer}, `there is no buffer "d"`},
+		{
+			"unknown", func(p *plan.Plan) { p.Offsets = append(p.Offsets, plan.Offset{ID: "d"}) },
+			[]string{plan.RuleBuffer},
+			`there is no buffer "d"`,
+		},
 		{"twice", func(p *plan.Plan) { p.Offsets = append(p.Offsets, plan.Offset{ID: "a"}) }, []string{plan.RuleTwice}, ""},
 		{"negative", func(p *plan.Plan) { p.Offsets[0].Offset = -1 }, []string{plan.RuleMissing, plan.RuleOffset}, ""},
 		{"no whole number", func(p *plan.Plan) { p.Offsets[0].Offset = 0.5 }, []string{plan.RuleMissing, plan.RuleOffset}, ""},
@@ -119,12 +127,18 @@ func TestVerifyStructured(t *testing.T) {
 			p.Offsets[1].Offset, p.Offsets[3].Offset, p.Offsets[4].Offset = 32, 32, 40
 		}, plan.RuleSeparation, `buffers "q" and "r" are separated and are at [32, 40) and [32, 40)`},
 		{"overlap beside an exclusion", at(4, 28), plan.RuleOverlap, `buffers "q" and "t" are alive at 4 and both there from 28 on`},
-		{"exclusion", func(l *lifetimes.Lifetimes, _ *plan.Plan) { l.Exclusions = nil }, plan.RuleOverlap, `buffers "r" and "t" are alive at 3 and both there from 36 on`},
+		{
+			"exclusion", func(l *lifetimes.Lifetimes, _ *plan.Plan) { l.Exclusions = nil }, plan.RuleOverlap,
+			`buffers "r" and "t" are alive at 3 and both there from 36 on`,
+		},
 		{"gap", func(l *lifetimes.Lifetimes, p *plan.Plan) {
 			l.Exclusions, l.Separations, l.Buffers[1].Gaps = nil, nil, nil
 			p.Offsets[4].Offset, p.Offsets[1].Offset, p.Offsets[3].Offset = 48, 36, 36
 		}, plan.RuleOverlap, `buffers "q" and "r" are alive at 2 and both there from 36 on`},
-		{"memory", func(_ *lifetimes.Lifetimes, p *plan.Plan) { p.Platform.Memory = 47 }, plan.RuleMemory, `buffer "r" reaches up to 48; there is memory for 47`},
+		{
+			"memory", func(_ *lifetimes.Lifetimes, p *plan.Plan) { p.Platform.Memory = 47 }, plan.RuleMemory,
+			`buffer "r" reaches up to 48; there is memory for 47`,
+		},
 	} {
 		l, p := structured()
 		x.change(l, p)

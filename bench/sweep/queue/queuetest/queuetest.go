@@ -17,7 +17,10 @@ import (
 func Tasks(n int) []sweep.Task {
 	tasks := make([]sweep.Task, n)
 	for i := range tasks {
-		tasks[i] = sweep.Task{Format: sweep.TaskFormat, Problem: "remat", Method: "store-all", Instance: "zoo:vgg16", SHA256: "00", Memory: 1e9, Seed: i}
+		tasks[i] = sweep.Task{
+			Format: sweep.TaskFormat, Problem: "remat", Method: "store-all", Instance: "zoo:vgg16", SHA256: "00", Memory: 1e9,
+			Seed: i,
+		}
 	}
 	return tasks
 }

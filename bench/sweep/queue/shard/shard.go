@@ -95,7 +95,8 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return 0, solve.InputError(fmt.Errorf("environment variable %s is %q: a whole number from 0 is needed; --shard I/N stands above it", name, text))
+			return 0, solve.InputError(fmt.Errorf("environment variable %s is %q: a whole number from 0 is needed; --shard I/N stands above it",
+				name, text))
 		}
 		return n, nil
 	}
@@ -109,7 +110,8 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 		}
 		id, least, step, count := v[0], v[1], max(v[2], 1), v[3]
 		if index := (id - least) / step; id < least || (id-least)%step != 0 || index >= count {
-			return Shard{}, "", solve.InputError(fmt.Errorf("SLURM_ARRAY_TASK_ID=%d is none of SLURM_ARRAY_TASK_COUNT=%d from SLURM_ARRAY_TASK_MIN=%d in steps of %d: number the array evenly, as in --array=0-15, or give --shard I/N", id, count, least, step))
+			return Shard{}, "", solve.InputError(fmt.Errorf("SLURM_ARRAY_TASK_ID=%d is none of SLURM_ARRAY_TASK_COUNT=%d from "+
+				"SLURM_ARRAY_TASK_MIN=%d in steps of %d: number the array evenly, as in --array=0-15, or give --shard I/N", id, count, least, step))
 		}
 		return Shard{(id-least)/step + 1, count}, source, nil
 	}
@@ -124,7 +126,8 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 			return Shard{}, "", err
 		}
 		if index >= count {
-			return Shard{}, "", solve.InputError(fmt.Errorf("JOB_COMPLETION_INDEX=%d, but %s=%d: set %s in the pod's env to the completions of the Job, or give --shard I/N", index, Variable, count, Variable))
+			return Shard{}, "", solve.InputError(fmt.Errorf("JOB_COMPLETION_INDEX=%d, but %s=%d: set %s in the pod's env to the completions of "+
+				"the Job, or give --shard I/N", index, Variable, count, Variable))
 		}
 		return Shard{index + 1, count}, source, nil
 	}

@@ -96,9 +96,15 @@ func TestFromEnvironment(t *testing.T) {
 		err       string
 	}{
 		{name: "nothing"},
-		{name: "slurm", env: "SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=16 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=1", want: Shard{4, 16}},
+		{
+			name: "slurm", env: "SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_TASK_COUNT=16 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=1",
+			want: Shard{4, 16},
+		},
 		{name: "slurm from one", env: "SLURM_ARRAY_TASK_ID=16 SLURM_ARRAY_TASK_COUNT=16 SLURM_ARRAY_TASK_MIN=1", want: Shard{16, 16}},
-		{name: "slurm in steps", env: "SLURM_ARRAY_TASK_ID=8 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=4", want: Shard{3, 3}},
+		{
+			name: "slurm in steps", env: "SLURM_ARRAY_TASK_ID=8 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_STEP=4",
+			want: Shard{3, 3},
+		},
 		{name: "slurm with holes", env: "SLURM_ARRAY_TASK_ID=9 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1", err: "evenly"},
 		{name: "slurm without count", env: "SLURM_ARRAY_TASK_ID=0", err: "COUNT=0"},
 		{name: "slurm wrong", env: "SLURM_ARRAY_TASK_ID=x SLURM_ARRAY_TASK_COUNT=3", err: `"x"`},

@@ -99,7 +99,8 @@ func row(i, l, limits int, method string, rep int, version string, random *rand.
 		}
 	case "chain-bound":
 		t.Backend, t.Threads = "highs", 1
-		res.Kind, res.Status, res.WallTime, res.Bound.Value, res.Bound.By = solve.Relaxed, solve.Optimal, 0.5*size*noise, 0.99*best, "the MILP chain-bound"
+		res.Kind, res.Status, res.WallTime, res.Bound.Value, res.Bound.By = solve.Relaxed, solve.Optimal, 0.5*size*noise, 0.99*best,
+			"the MILP chain-bound"
 	case "optimum":
 		res.Kind, res.WallTime = solve.Exact, 0.3*size*noise
 		res.Status, res.Bound.Value, res.Bound.By = solve.Optimal, best, "the search for the optimum"

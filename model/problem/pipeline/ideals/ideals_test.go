@@ -185,7 +185,8 @@ func shuffled(r *rand.Rand, v *View) []int {
 	for len(order) < v.N {
 		var ready []int
 		for l := range v.N {
-			if !slices.Contains(order, l) && !slices.ContainsFunc(v.Pred[l], func(u int) bool { return !slices.Contains(order, u) }) && (l < v.N-1 || len(order) == v.N-1) {
+			if !slices.Contains(order, l) && !slices.ContainsFunc(v.Pred[l], func(u int) bool { return !slices.Contains(order, u) }) &&
+				(l < v.N-1 || len(order) == v.N-1) {
 				ready = append(ready, l)
 			}
 		}
@@ -197,11 +198,25 @@ func shuffled(r *rand.Rand, v *View) []int {
 // What no pipeline can be made of is refused by name.
 func TestRefused(t *testing.T) {
 	for name, g := range map[string]*graph.Graph{
-		"no backward": {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "loss", Kind: graph.Loss}}, Edges: []graph.Edge{{From: 0, To: 1}}},
-		"no loss":     {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "b", Kind: graph.Backward}}},
-		"two losses":  {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "l", Kind: graph.Loss}, {ID: "m", Kind: graph.Loss}, {ID: "b", Kind: graph.Backward}}},
+		"no backward": {
+			Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "loss", Kind: graph.Loss}},
+			Edges: []graph.Edge{{From: 0, To: 1}},
+		},
+		"no loss": {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "b", Kind: graph.Backward}}},
+		"two losses": {Nodes: []graph.Node{
+			{ID: "f", Kind: graph.Forward},
+			{ID: "l", Kind: graph.Loss},
+			{ID: "m", Kind: graph.Loss},
+			{ID: "b", Kind: graph.Backward},
+		}},
 		"backwards in another order": {
-			Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "g", Kind: graph.Forward}, {ID: "loss", Kind: graph.Loss}, {ID: "b", Kind: graph.Backward}, {ID: "c", Kind: graph.Backward}},
+			Nodes: []graph.Node{
+				{ID: "f", Kind: graph.Forward},
+				{ID: "g", Kind: graph.Forward},
+				{ID: "loss", Kind: graph.Loss},
+				{ID: "b", Kind: graph.Backward},
+				{ID: "c", Kind: graph.Backward},
+			},
 			Edges: []graph.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 2, To: 4}},
 		},
 	} {

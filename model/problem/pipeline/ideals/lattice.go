@@ -235,7 +235,8 @@ func (m *merging) pair() (a, b int) {
 			if y < 0 || m.side[x] != m.side[y] {
 				continue
 			}
-			if a < 0 || cmp.Or(cmp.Compare(min(m.near[a], m.near[b]), min(m.near[x], m.near[y])), cmp.Compare(m.work[x]+m.work[y], m.work[a]+m.work[b])) < 0 {
+			if a < 0 || cmp.Or(cmp.Compare(min(m.near[a], m.near[b]), min(m.near[x], m.near[y])),
+				cmp.Compare(m.work[x]+m.work[y], m.work[a]+m.work[b])) < 0 {
 				a, b = x, y
 			}
 		}

@@ -119,8 +119,10 @@ type leastStages struct {
 func newLeastStages(t *Lattice, p platform.Platform, task bool, stop plan.Stop) *leastStages {
 	n, procs := t.Len(), min(p.Processors, t.View.N)
 	s := &leastStages{
-		readers: t.readers(), task: task, stop: stop, procs: procs, copies: float64(p.WeightCopies), weight: make([]float64, n), above: make([][]reach, n), most: make([][]float64, n),
-		best: make([][]float64, n), cut: make([][]int, n), seen: make([]int, n), kept: make([]float64, n), peak: make([]float64, n), before: make([]int, n),
+		readers: t.readers(), task: task, stop: stop, procs: procs, copies: float64(p.WeightCopies), weight: make([]float64, n),
+		above: make([][]reach, n), most: make([][]float64, n),
+		best: make([][]float64, n), cut: make([][]int, n), seen: make([]int, n), kept: make([]float64, n), peak: make([]float64, n),
+		before: make([]int, n),
 	}
 	return s
 }

@@ -25,7 +25,8 @@ func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 		s := t.splits(p, model != plan.StageModel)
 		if !platform.Fits(need, p.Memory) || !s.fit(p.Memory) {
 			if least := s.least(need); least > need {
-				need, why = least, "however the graph is cut into stages, one of them needs that with its weights, values and buffers, or an equal part of them all"
+				need, why = least, "however the graph is cut into stages, one of them needs that with its weights, values and buffers, or an equal "+
+					"part of them all"
 			}
 		}
 	}
@@ -61,7 +62,8 @@ func (v *View) needed(p platform.Platform) (need float64, why string) {
 			}
 		}
 		if alone > need {
-			need, why = alone, fmt.Sprintf("%q fits on no processor: %d copies of its weights and what its backward reads", v.Graph.Nodes[v.Node[l]].ID, p.WeightCopies)
+			need, why = alone, fmt.Sprintf("%q fits on no processor: %d copies of its weights and what its backward reads",
+				v.Graph.Nodes[v.Node[l]].ID, p.WeightCopies)
 		}
 	}
 	if part := math.Ceil(total / float64(min(p.Processors, v.N))); part > need {

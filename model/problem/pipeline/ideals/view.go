@@ -67,7 +67,8 @@ func New(g *graph.Graph) (*View, error) {
 		return nil, fmt.Errorf("%w: %q has no loss", ErrGraph, g.Name)
 	}
 	if n == 0 || twins != n && twins != n+1 {
-		return nil, fmt.Errorf("%w: %q has %d forward operations and %d backward operations; every forward operation needs its backward", ErrGraph, g.Name, n, twins)
+		return nil, fmt.Errorf("%w: %q has %d forward operations and %d backward operations; every forward operation needs its backward",
+			ErrGraph, g.Name, n, twins)
 	}
 	v.Node, v.N = append(v.Node, loss), n+1
 	layer, twin := map[int]int{}, map[int]int{} // of nodes
@@ -98,7 +99,8 @@ func New(g *graph.Graph) (*View, error) {
 		slices.Sort(v.kept[l])
 		for _, r := range v.Succ[l] {
 			if b2 := twins - 1 - r; b2 >= 0 && !slices.Contains(pred[b], backward[b2]) {
-				return nil, fmt.Errorf("%w: %q reads %q, and the backward of the latter, %q, does not read that of the former, %q; a pipeline runs backwards in the opposite order", ErrGraph, g.Nodes[v.Node[r]].ID, g.Nodes[v.Node[l]].ID, g.Nodes[b].ID, g.Nodes[backward[b2]].ID)
+				return nil, fmt.Errorf("%w: %q reads %q, and the backward of the latter, %q, does not read that of the former, %q; a pipeline runs "+
+					"backwards in the opposite order", ErrGraph, g.Nodes[v.Node[r]].ID, g.Nodes[v.Node[l]].ID, g.Nodes[b].ID, g.Nodes[backward[b2]].ID)
 			}
 		}
 	}
