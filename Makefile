@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build solve pictures tables test test-go test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check python-check lint licenses \
-	format setup env clean soak release wheel help
+	format setup env clean soak site release wheel help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
 #   make solve ARGS='--memory 40% --time-limit 10s'
@@ -117,6 +117,9 @@ format: ## format the Go files
 
 pictures: build ## draw the pictures of the documents again; ARGS='--check remat-resnet50'
 	@scripts/pictures.sh $(ARGS)
+
+site: ## build the site of the documents into dist/site, checking spelling and every link
+	@scripts/site.sh
 
 licenses: setup ## list the licences of what is linked in, fail on one not allowed
 	@$(WITH_SOLVERS) scripts/licenses.sh

@@ -180,17 +180,17 @@ func files(t *testing.T, patterns ...string) iter.Seq2[string, string] {
 	}
 }
 
-// docs/index.md links every document.
-func TestIndexLinksEveryDocument(t *testing.T) {
-	index, err := os.ReadFile("../../docs/index.md")
+// docs/contents.md, which is also the navigation of the site, links every document.
+func TestContentsLinkEveryDocument(t *testing.T) {
+	contents, err := os.ReadFile("../../docs/contents.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
 	for file := range files(t, "docs/*.md", "docs/formulations/*.md") {
 		name := strings.TrimPrefix(file, "docs/")
-		if found++; name != "index.md" && !strings.Contains(string(index), "("+name+")") {
-			t.Errorf("docs/index.md has no link to %s", name)
+		if found++; name != "contents.md" && !strings.Contains(string(contents), "("+name+")") {
+			t.Errorf("docs/contents.md has no link to %s", name)
 		}
 	}
 	if found < 15 {
