@@ -16,6 +16,10 @@ import (
 // under them and, where nothing fits, what would.
 func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 	fmt.Fprintf(w, "%s: needs %s%s\n", r.Instance.Name, platform.FormatBytes(r.Activations+r.State), has(r, gpu))
+	if r.GPUs > 0 {
+		fmt.Fprintf(w, "  a step is %d times the instance: on %d GPUs as a pipeline, or as replicas that sum their gradients\n", r.MicroBatches,
+			r.GPUs)
+	}
 	if r.Memory <= 0 {
 		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much: shard it (FSDP, ZeRO) or use more GPUs\n",
 			platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory))
@@ -50,7 +54,15 @@ func has(r *strategy.Ranking, gpu string) string {
 	}
 	return fmt.Sprintf(" (%s activations, %s state); %s has %s (%s usable)", platform.FormatBytes(r.Activations),
 		platform.FormatBytes(r.State),
-		gpu, platform.FormatBytes(r.Budget.GPU), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve))
+		several(r)+gpu, platform.FormatBytes(r.Budget.GPU), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve))
+}
+
+// several counts GPUs before the name of one.
+func several(r *strategy.Ranking) string {
+	if r.GPUs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("each of %d × ", r.GPUs)
 }
 
 // strategyRow is a strategy as a row of the table. The gap is to the bound of the strategy's

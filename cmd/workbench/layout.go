@@ -105,6 +105,19 @@ func solveLayout(ctx context.Context, s streams, o *solveOptions, spec string) e
 // layoutTargets are what layouts are exported to.
 var layoutTargets = []string{"megatron", "torchtitan", "deepspeed"}
 
+// showLayout prints a layout file.
+func showLayout(s streams, o *common, data []byte, name string) error {
+	f, err := layout.Read(data, name)
+	if err != nil {
+		return solve.InputError(err)
+	}
+	if o.json() {
+		return f.Write(s.out)
+	}
+	_, err = fmt.Fprint(s.out, method.LayoutText(f, false))
+	return err
+}
+
 // exportLayout writes a layout for a training script.
 func exportLayout(s streams, name, to, out string) error {
 	data, err := os.ReadFile(name)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -22,8 +24,8 @@ import (
 type planOptions struct {
 	common
 	gpuFlags
-	memory, link, allow, timeLimit, backend, out string
-	threads, seed                                int
+	memory, link, gpuLink, allow, timeLimit, backend, out string
+	threads, seed, gpus, microBatches                     int
 }
 
 // defaultLink is the bandwidth to the host where neither --link nor a preset of --gpu says one.
@@ -33,9 +35,9 @@ func newPlan(s streams) *cli.Command {
 	o := &planOptions{}
 	return &cli.Command{
 		Name:      "plan",
-		Usage:     "rank every way to fit a training step into one GPU, with a proven bound",
+		Usage:     "rank every way to fit a training step into one GPU or several, with a proven bound",
 		ArgsUsage: "INSTANCE",
-		Description: "Runs recomputation, offloading and both on one instance, and usual practice with them;\n" +
+		Description: "Runs recomputation, offloading, both and pipelines on one instance, and usual practice with them;\n" +
 			"verifies each plan by replay and ranks them by step time. Example:\n\n" +
 			"   workbench plan zoo:resnet50?batch=128 --gpu 8GiB -o plan.json",
 		Flags: append([]cli.Flag{
@@ -55,6 +57,16 @@ func newPlan(s streams) *cli.Command {
 				Name: "optimizer", Usage: "`NAME` of the optimizer whose state is counted: sgd, momentum, adam", Value: "adam",
 				Destination: &o.optimizer, Category: "instance",
 			},
+			&cli.IntFlag{
+				Name: "gpus", Usage: "`N` GPUs share a step: pipelines, and the other strategies as replicas", Value: 1, Destination: &o.gpus,
+				Category: "instance",
+			},
+			&cli.IntFlag{
+				Name: "micro-batches", Usage: "a step on several GPUs is `N` times the instance", DefaultText: "4 a GPU",
+				Destination: &o.microBatches, Category: "instance",
+			},
+			&cli.StringFlag{Name: "gpu-link", Usage: "`RATE` of copies between two GPUs, as 300GB/s (default: the preset's, else " + defaultLink +
+				")", Destination: &o.gpuLink, Category: "instance"},
 			&cli.StringFlag{
 				Name: "allow", Usage: "`LIST` of what plans may do: " + strings.Join(strategy.Words(), ","),
 				Value: strings.Join(strategy.Words(), ","), Destination: &o.allow, Category: "solver",
@@ -92,7 +104,8 @@ func newPlan(s streams) *cli.Command {
 // listGPUs prints the presets of --gpu.
 func listGPUs(s streams) {
 	for _, g := range solve.GPUs() {
-		fmt.Fprintf(s.out, "%-8s %8s  host link %s\n", g.Name, platform.FormatBytes(g.Memory), platform.FormatRate(g.Link))
+		fmt.Fprintf(s.out, "%-8s %9s  host link %9s  between GPUs %s\n", g.Name, platform.FormatBytes(g.Memory), platform.FormatRate(g.Link),
+			platform.FormatRate(g.Peer))
 	}
 }
 
@@ -120,15 +133,15 @@ func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err err
 	if err != nil {
 		return out, err
 	}
-	link := defaultLink
+	link, peer := defaultLink, defaultLink
 	if g != nil {
-		out.GPU, link = g.Memory, fmt.Sprintf("%gGB/s", g.Link/1e9)
+		out.GPU, link, peer = g.Memory, fmt.Sprintf("%gGB/s", g.Link/1e9), fmt.Sprintf("%gGB/s", g.Peer/1e9)
 	}
-	if o.link != "" {
-		link = o.link
-	}
-	if out.Setting.Platform.Bandwidth, err = platform.ParseRate(link); err != nil {
+	if out.Setting.Platform.Bandwidth, err = platform.ParseRate(cmp.Or(o.link, link)); err != nil {
 		return out, usagef("--link: %v", err)
+	}
+	if out.GPUs, err = o.several(peer); err != nil {
+		return out, err
 	}
 	if o.memory != "" {
 		m, err := platform.ParseMemory(o.memory)
@@ -174,6 +187,26 @@ func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err err
 	return out, backends.Use(&out.Setting, o.backend, true)
 }
 
+// microBatchesOfGPU is how many a GPU of a pipeline has where the user does not say it.
+const microBatchesOfGPU = 4
+
+// several returns the GPUs of a step; link is between two of them where the user does not say it.
+func (o *planOptions) several(link string) (x strategy.GPUs, err error) {
+	switch {
+	case o.gpus < 1 || o.gpus > mostProcessors:
+		return x, usagef("--gpus %d: from 1 to %d", o.gpus, mostProcessors)
+	case o.gpus == 1 && (o.gpuLink != "" || o.microBatches != 0):
+		return x, usagef("--gpu-link and --micro-batches: they are about several GPUs, as --gpus 8")
+	case o.microBatches < 0:
+		return x, usagef("--micro-batches %d: one is needed at least", o.microBatches)
+	}
+	x.N, x.MicroBatches = o.gpus, cmp.Or(o.microBatches, microBatchesOfGPU*o.gpus)
+	if x.Link, err = platform.ParseRate(cmp.Or(o.gpuLink, link)); err != nil || x.Link <= platform.NoLink || math.IsInf(x.Link, 1) {
+		err = usagef("--gpu-link %s: a rate is needed, as 300GB/s", o.gpuLink)
+	}
+	return x, err
+}
+
 // plan ranks the strategies on one instance.
 func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	in, err := solve.Load(spec, s.in)
@@ -195,7 +228,7 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	}
 	best := r.Best()
 	if o.out != "" && best != nil {
-		if err := atomicfile.Write(o.out, s.out, best.Result.Plan.Write); err != nil {
+		if err := atomicfile.Write(o.out, s.out, best.Write); err != nil {
 			return err
 		}
 	}
@@ -207,7 +240,11 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	}
 	render.Strategies(s.out, r, o.gpu)
 	if best != nil && o.out != "" {
-		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench show %s --html plan.html\n", o.out, best.Strategy, o.out)
+		next := "show " + o.out + " --html plan.html"
+		if best.Layout != nil {
+			next = "export " + o.out + " --to megatron (torchtitan, deepspeed, torch-csv)"
+		}
+		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench %s\n", o.out, best.Strategy, next)
 	}
 	return r.Err()
 }

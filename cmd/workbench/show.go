@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
+	"workbench/model/instance/layout"
 	"workbench/model/plan"
 	"workbench/model/verify"
 )
@@ -50,6 +52,9 @@ func newShow(s streams) *cli.Command {
 			},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
+			if data, err := os.ReadFile(a[0]); err == nil && layout.Is(data) {
+				return showLayout(s, o, data, a[0])
+			}
 			p, err := readPlan(s, a[0])
 			if err != nil && a[0] != "-" {
 				if in, other := solve.Load(a[0], nil); other == nil {

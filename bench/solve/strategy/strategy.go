@@ -1,6 +1,6 @@
-// Package strategy runs every way to fit a training step into the memory of one GPU and ranks the
+// Package strategy runs every way to fit a training step into the memory of GPUs and ranks the
 // verified plans by step time: keeping everything and usual practice, recomputation, offloading
-// of activations, both together, and offloading of weights.
+// of activations, both together, offloading of weights, and pipelines over several GPUs.
 package strategy
 
 import (
@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"workbench/bench/solve/method"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
+	file "workbench/model/instance/layout"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -27,12 +29,13 @@ import (
 
 // A Strategy is one way to fit a training step into memory: a method of a problem.
 type Strategy struct {
-	Name    string
-	Allow   string // the word of --allow that admits it, "" for references
-	Problem func() *solve.Problem
-	Method  string   // "": the problem's default for the instance
-	Kinds   []string // of instances it is offered for
-	Weights bool     // moves weights, so that it is for states that do not fit
+	Name      string
+	Allow     string                // the word of --allow that admits it, "" for references
+	Problem   func() *solve.Problem // nil: the layout of a pipeline
+	Method    string                // "": the problem's default for the instance
+	Kinds     []string              // of instances it is offered for
+	Weights   bool                  // moves weights, so that it is for states that do not fit
+	Placement string                // of the stages of a pipeline on its GPUs
 }
 
 // The words of --allow, in the order in which help lists them.
@@ -40,16 +43,17 @@ const (
 	Recompute = "recompute"
 	Offload   = "offload"
 	Weights   = "weights"
+	Pipeline  = "pipeline"
 )
 
 // Words returns what --allow may name.
-func Words() []string { return []string{Recompute, Offload, Weights} }
+func Words() []string { return []string{Recompute, Offload, Weights, Pipeline} }
 
 // All returns the strategies in the order in which equal plans are ranked: the simplest first.
 func All() []Strategy {
 	chains, steps, graphs := []string{chain.Kind}, []string{training.Kind}, []string{graph.Kind, training.Kind}
 	every := slices.Concat(chains, graphs)
-	return []Strategy{
+	return append([]Strategy{
 		{Name: "keep everything", Problem: method.Remat, Method: "store-all", Kinds: every},
 		{Name: "checkpoint per block", Problem: method.Remat, Method: "periodic", Kinds: chains},
 		{Name: "PyTorch min-cut partitioner", Problem: method.Remat, Method: "min-cut", Kinds: steps},
@@ -58,7 +62,7 @@ func All() []Strategy {
 		{Name: "offload activations", Allow: Offload, Problem: method.ActivationOffload, Kinds: chains},
 		{Name: "recompute and offload", Allow: Recompute + "," + Offload, Problem: method.RematOffload, Kinds: slices.Concat(chains, steps)},
 		{Name: "offload weights", Allow: Weights, Problem: method.WeightOffload, Kinds: chains, Weights: true},
-	}
+	}, pipelines()...)
 }
 
 // allowed reports whether each word that a strategy needs is among those allowed.
@@ -79,6 +83,7 @@ type Options struct {
 	GPU, Reserve float64
 	Optimizer    solve.Optimizer
 	Allow        []string
+	GPUs         GPUs // the zero value is one
 }
 
 // A Row is what one strategy reached. Step times in seconds, sizes in bytes.
@@ -94,11 +99,22 @@ type Row struct {
 	// Memory is what the plan may take: of activations or, where weights move, of everything.
 	Memory float64 `json:"memory"`
 	// Bound is the best lower bound on the step time among plans of this strategy's problem.
-	Bound   *solve.Bound  `json:"bound"`
-	Gap     *float64      `json:"gap"`
-	Error   string        `json:"error,omitempty"`
-	Result  *solve.Result `json:"-"`
-	problem *solve.Problem
+	Bound  *solve.Bound  `json:"bound"`
+	Gap    *float64      `json:"gap"`
+	Error  string        `json:"error,omitempty"`
+	Result *solve.Result `json:"-"`
+	// Layout is the plan of a pipeline; the other plans are in Result.
+	Layout    *file.File `json:"-"`
+	problem   *solve.Problem
+	placement string
+}
+
+// Write writes the plan of a row that has one: a layout/v1 document or a plan/v1 document.
+func (row *Row) Write(w io.Writer) error {
+	if row.Layout != nil {
+		return row.Layout.Write(w)
+	}
+	return row.Result.Plan.Write(w)
 }
 
 // A Ranking is the answer to: this step does not fit, what now?
@@ -113,6 +129,9 @@ type Ranking struct {
 	// Memory is left for activations; not positive if the state does not fit.
 	Memory    float64 `json:"memory"`
 	Bandwidth float64 `json:"bandwidth"`
+	// GPUs share a step of MicroBatches times the instance; 0: one GPU, which runs it once.
+	GPUs         int `json:"gpus,omitempty"`
+	MicroBatches int `json:"micro_batches,omitempty"`
 	// Compute is the step time of keeping everything with unlimited memory.
 	Compute float64 `json:"compute"`
 	Rows    []Row   `json:"strategies"` // plans by step time, then those without one
@@ -140,11 +159,17 @@ func (r *Ranking) Best() *Row {
 // the limit is a row without a plan: it is not waited for. The error is the user's (it wraps
 // solve.ErrInput), or says that a verified plan beats a bound: that a bound is wrong.
 func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) {
-	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: in.Compute(), Memory: o.Setting.Platform.Memory}
+	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: o.reference(in), Memory: o.Setting.Platform.Memory}
+	if o.GPUs.N > 1 {
+		r.GPUs, r.MicroBatches = o.GPUs.N, o.GPUs.MicroBatches
+	}
 	remat := method.Remat().InBytes()
 	if err := remat.Accepts(in); err != nil {
 		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes),
 			in.Name, solve.KindWord(in.Kind())))
+	}
+	if o.GPUs.N > 1 && in.Chain() == nil {
+		return nil, solve.InputError(fmt.Errorf("pipelines over --gpus are cut from chains, and %s is a %s", in.Name, solve.KindWord(in.Kind())))
 	}
 	if o.GPU <= 0 && !(o.Setting.Platform.Memory > 0) {
 		return nil, solve.InputError(fmt.Errorf("plan of %s: there is no memory to plan for", in.Name))
@@ -167,7 +192,7 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	}
 	r.Rows = rows
 	sortRows(r.Rows)
-	if r.Best() == nil && r.Memory > 0 {
+	if r.Best() == nil && r.Memory > 0 && r.GPUs == 0 {
 		r.ProvedMinimum = r.provedMinimum(in)
 		if r.Budget != nil {
 			r.LargestBatch = remat.LargestBatch(in, r.Budget)
@@ -197,10 +222,8 @@ func copyOf(in *solve.Instance) *solve.Instance {
 func (o *Options) run(ctx context.Context, in *solve.Instance, memory float64) ([]Row, error) {
 	var list []Strategy
 	for _, s := range All() {
-		if slices.Contains(s.Kinds, in.Kind()) && s.allowed(o.Allow) && s.Weights == (memory <= 0) {
-			if s.Problem().Bandwidth == "" || o.Setting.Platform.Bandwidth > platform.NoLink {
-				list = append(list, s)
-			}
+		if o.applies(&s, in, memory) {
+			list = append(list, s)
 		}
 	}
 	rows, answers := make([]Row, len(list)), make(chan answer, len(list))
@@ -216,6 +239,17 @@ func (o *Options) run(ctx context.Context, in *solve.Instance, memory float64) (
 		}
 	}
 	return rows, nil
+}
+
+// applies reports whether a strategy is for an instance with so much memory for activations.
+func (o *Options) applies(s *Strategy, in *solve.Instance, memory float64) bool {
+	switch {
+	case !slices.Contains(s.Kinds, in.Kind()) || !s.allowed(o.Allow):
+		return false
+	case s.Problem == nil:
+		return o.GPUs.N > 1
+	}
+	return s.Weights == (memory <= 0) && (s.Problem().Bandwidth == "" || o.Setting.Platform.Bandwidth > platform.NoLink)
 }
 
 // answer is the row of the k-th strategy.
@@ -246,15 +280,18 @@ func collect(rows []Row, answers <-chan answer, limit time.Duration) {
 
 // unanswered returns the row of a strategy before it has run.
 func (o *Options) unanswered(s *Strategy, in *solve.Instance, memory float64) Row {
-	p := s.Problem().InBytes()
 	row := Row{
-		Strategy: s.Name, Problem: p.Name, Method: s.Method, Memory: memory, problem: p, Status: solve.Limit,
+		Strategy: s.Name, Problem: "layout", Method: s.Method, Memory: memory, placement: s.Placement, Status: solve.Limit,
 		Error: "no answer within the time limit",
 	}
-	if row.Method == "" {
-		row.Method = catalog.DefaultMethod(p, in)
+	if s.Problem != nil {
+		row.problem = s.Problem().InBytes()
+		row.Problem = row.problem.Name
 	}
-	if s.Weights { // weights, gradients and activations are all in the plan; optimizer state is on the host
+	if row.Method == "" {
+		row.Method = catalog.DefaultMethod(row.problem, in)
+	}
+	if (s.Weights || s.Problem == nil) && o.GPU > 0 { // weights, gradients and activations are in the plan
 		row.Memory = o.GPU - o.Reserve
 	}
 	row.Result = &solve.Result{Err: fmt.Errorf("%s: %w: %s", s.Name, plan.ErrNoPlan, row.Error)}
@@ -263,6 +300,9 @@ func (o *Options) unanswered(s *Strategy, in *solve.Instance, memory float64) Ro
 
 // try runs one strategy on an instance of its own.
 func (o *Options) try(ctx context.Context, row Row, in *solve.Instance) Row {
+	if row.problem == nil {
+		return o.layouts(ctx, row, in)
+	}
 	set := o.Setting
 	set.Platform.Memory = row.Memory
 	set.Time -= set.Time / grace
@@ -275,6 +315,9 @@ func (o *Options) try(ctx context.Context, row Row, in *solve.Instance) Row {
 		return row
 	}
 	row.setResult(solve.Run(ctx, row.problem, m, in, set), in.Compute())
+	if o.GPUs.N > 1 {
+		o.replicate(&row, in)
+	}
 	return row
 }
 
@@ -284,11 +327,20 @@ func (row *Row) setResult(x *solve.Result, compute float64) {
 	if x.Status == solve.Failed || x.Makespan == nil {
 		return
 	}
-	slowdown := *x.Makespan/compute - 1
+	row.set(*x.Makespan, *x.PeakMemory, compute)
+}
+
+// set sets the values of a plan; compute is the step time of keeping everything.
+func (row *Row) set(step, peak, compute float64) {
+	slowdown := step/compute - 1
 	if math.Abs(slowdown) < solve.Exactness {
 		slowdown = 0
 	}
-	row.StepTime, row.Slowdown, row.Peak = x.Makespan, &slowdown, x.PeakMemory
+	row.StepTime, row.Slowdown, row.Peak = &step, &slowdown, &peak
+	if row.Bound != nil {
+		gap := max(0, solve.RelativeGap(step, row.Bound.Value))
+		row.Gap = &gap
+	}
 }
 
 // sortRows puts plans before rows without one, and the shorter step first. Equal steps keep
@@ -321,16 +373,17 @@ func (r *Ranking) setBound() error {
 	for k := range r.Rows {
 		row := &r.Rows[k]
 		refused := row.Status == solve.Failed // bad input: it did not run
-		if row.problem.Name == method.WeightOffload().Name || refused {
+		if row.Problem == method.WeightOffload().Name || refused {
 			continue
 		}
-		empty[row.Problem] = empty[row.Problem] || row.Status == solve.Infeasible
+		of := row.Problem + row.placement // plans of another placement are others
+		empty[of] = empty[of] || row.Status == solve.Infeasible
 		b := row.Bound
 		if b == nil {
 			b = &compute
 		}
-		if known := best[row.Problem]; known == nil || b.Value > known.Value {
-			best[row.Problem] = b
+		if known := best[of]; known == nil || b.Value > known.Value {
+			best[of] = b
 		}
 	}
 	for name, b := range best {
@@ -340,7 +393,7 @@ func (r *Ranking) setBound() error {
 	}
 	first := r.Best()
 	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
-		first.problem.Name != method.WeightOffload().Name {
+		first.Problem != method.WeightOffload().Name {
 		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime,
 			r.Bound.By, r.Bound.Value)
 	}
@@ -354,7 +407,7 @@ func (r *Ranking) Err() error {
 	if r.Best() != nil {
 		return nil
 	}
-	if r.Memory <= 0 {
+	if r.Memory <= 0 && r.GPUs == 0 {
 		return solve.InputError(fmt.Errorf("the state of %s alone does not fit: %s of weights, gradients, optimizer state and inputs, %s "+
 			"more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs",
 			r.Instance.Name, platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve)))

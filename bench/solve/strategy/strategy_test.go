@@ -2,6 +2,7 @@ package strategy_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -42,6 +43,9 @@ func load(t *testing.T, spec string) *solve.Instance {
 // The table names problems and methods that exist and take the kinds it says.
 func TestAllNamesMethods(t *testing.T) {
 	for _, s := range strategy.All() {
+		if s.Problem == nil { // a pipeline, whose method is none of the catalogue
+			continue
+		}
 		p := s.Problem()
 		for _, kind := range s.Kinds {
 			if !slices.Contains(p.Takes, kind) {
@@ -85,6 +89,59 @@ func TestRank(t *testing.T) {
 		if *row.StepTime < r.Bound.Value*(1-1e-9) || *row.Slowdown < -1e-9 || *row.Peak > o.Setting.Platform.Memory {
 			t.Errorf("%s: %v s, bound %v s, peak %v", row.Strategy, *row.StepTime, r.Bound.Value, *row.Peak)
 		}
+	}
+}
+
+// With several GPUs a step is the micro-batches: replicas take equal parts of them and sum gradients, pipelines do not beat their
+// bounds and fit with weights, gradients and optimizer state.
+func TestRankOnSeveralGPUs(t *testing.T) {
+	in := load(t, "zoo:gpt2?batch=4")
+	alone := strategy.Options{Setting: setting(t), Allow: []string{strategy.Pipeline}, GPU: 12 << 30, Optimizer: solve.Optimizers()[2]}
+	alone.Setting.Time = 3 * time.Second
+	several := alone
+	several.GPUs = strategy.GPUs{N: 2, MicroBatches: 5, Link: 1e9}
+	one, err := strategy.Rank(t.Context(), in, alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := strategy.Rank(t.Context(), in, several)
+	if err != nil {
+		t.Fatal(err)
+	}
+	totals := in.Chain().Totals()
+	ring := in.Unit().Bytes(totals.Weight)/1e9 - totals.BackwardTime // 2·(2−1)/2 of the weights
+	if ring <= 0 {
+		t.Fatal("the sum of gradients hides behind the backward: nothing is tested")
+	}
+	pipelines := 0
+	for _, row := range r.Rows {
+		if row.Bound != nil && row.StepTime != nil && *row.StepTime < row.Bound.Value*(1-1e-9) {
+			t.Errorf("%s: %v s, below the bound %v s", row.Strategy, *row.StepTime, row.Bound.Value)
+		}
+		for _, x := range one.Rows {
+			if x.Strategy == row.Strategy && x.StepTime != nil {
+				if want := 3**x.StepTime + ring; math.Abs(*row.StepTime-want) > 1e-9*want {
+					t.Errorf("%s: replicas need %v s, want 3 times %v s and %v s for gradients", x.Strategy, *row.StepTime, *x.StepTime, ring)
+				}
+			}
+		}
+		if row.Layout == nil {
+			continue
+		}
+		pipelines++
+		if *row.Peak > alone.GPU || *row.Peak < 4*in.Unit().Bytes(totals.Weight)/2 || row.Layout.MicroBatches != 5 {
+			t.Errorf("%s: peak %v of %v, %d micro-batches", row.Strategy, *row.Peak, alone.GPU, row.Layout.MicroBatches)
+		}
+	}
+	if pipelines != 3 || len(r.Rows) != len(one.Rows)+3 {
+		t.Errorf("%d pipelines in %d rows, %d rows without", pipelines, len(r.Rows), len(one.Rows))
+	}
+	several.GPUs.N = 64
+	if r, err = strategy.Rank(t.Context(), in, several); err != nil || r.Rows[len(r.Rows)-1].Status != solve.Failed {
+		t.Errorf("more GPUs than layers: %v", err)
+	}
+	if _, err := strategy.Rank(t.Context(), load(t, "zoo:resnet18?as=graph"), several); !errors.Is(err, solve.ErrInput) {
+		t.Errorf("a graph as a pipeline: %v", err)
 	}
 }
 
