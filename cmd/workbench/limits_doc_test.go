@@ -10,6 +10,7 @@ import (
 	"workbench/model/instance/lifetimes"
 	"workbench/model/instance/stages"
 	"workbench/model/platform"
+	"workbench/model/problem/flush"
 	"workbench/model/problem/pipeline"
 	"workbench/model/problem/rematgraph"
 	"workbench/model/strictjson"
@@ -32,6 +33,7 @@ func TestLimitsInDocuments(t *testing.T) {
 		"layers of a chain for `pipeline`":                             fmt.Sprint(pipeline.MostLayers),
 		"stages":                                                       fmt.Sprint(stages.MostStages),
 		"micro-batches":                                                fmt.Sprint(stages.MostMicroBatches),
+		"operations of a synchronous pipeline":                         fmt.Sprint(flush.MostOperations),
 		"forwards of a join":                                           fmt.Sprint(join.MaxLength),
 		"largest time of a buffer in `lifetimes`":                      fmt.Sprint(int64(lifetimes.MaxInstant)),
 	} {

@@ -13,7 +13,7 @@ const (
 	// has ended (see GapPrinted).
 	GapOverlap Gap = iota
 	// GapSimple is ε_G = (Δ_F⁺ + Δ_B⁺)/β, the end of 3.3.3.1: all offloads end
-	// less B_N starts, all prefetches start after F_N has ended.
+	// before B_N starts, all prefetches start after F_N has ended.
 	GapSimple
 	// GapPrinted is (3.16) and (3.17) as they stand. When the last offload, of
 	// ā_{i-1}, ends while F_i runs, (3.17) lets its prefetch start then and takes

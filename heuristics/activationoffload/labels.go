@@ -19,9 +19,9 @@ import (
 // the same m and away one that is no earlier in both times can be dropped.
 //
 // Things are not added to a plan in the order of time: a computation is added
-// less every transfer during which it starts. So a computation starts when all
+// before every transfer during which it starts. So a computation starts when all
 // transfers of its label have ended, or later, while a transfer may start long
-// less the computations of its label have ended.
+// before the computations of its label have ended.
 //
 // Of activations of one size those with the least numbers are away. Each is
 // offloaded at most once and then fetched once (exhaustive.Offload, 1). Let the
@@ -226,7 +226,7 @@ func (s *space) compute(m int, l *label) (added, bool) {
 
 // send adds the offload of the next activation of a size, ā_i. It starts when F_i
 // and the transfers before have ended: F_i has ended u_{i+1} + … + u_m seconds
-// less computation m if none of these waited, and else before the transfer for
+// before computation m if none of these waited, and else before the transfer for
 // which one of them waited.
 func (s *space) send(m int, l *label, z *size) (added, bool) {
 	c := z.extract(l.away)

@@ -24,7 +24,7 @@ func device(r *rand.Rand, c *chain.Chain) platform.Platform {
 
 // cheapest returns the least makespan over the orders of starts of the
 // computations and of these transfers, each in its order, with every offload
-// less every prefetch; by trying all of them.
+// before every prefetch; by trying all of them.
 func cheapest(in *instance, link []int) float64 {
 	m := view.NewMachine(in.Instance)
 	order := make([]int, 0, 4*in.N)

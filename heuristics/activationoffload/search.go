@@ -280,7 +280,7 @@ func (s *searcher) drop(list []int, i int) []int {
 }
 
 // add inserts an offload some events after F_i, and a prefetch some events
-// less B_{i+1}.
+// before B_{i+1}.
 func (s *searcher) add(list []int, i int) []int {
 	n := s.in.N
 	if s.in.Abar[i] == 0 || i == n-1 {

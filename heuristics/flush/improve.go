@@ -30,14 +30,15 @@ func starts() []Method {
 // Improve improves the best order of the other methods by [Search], and once more with less heat. Where the bound of the goal is
 // below that order, it takes that of a GPU alone for one, too.
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
-	var orders []flush.Order
+	var s *flush.Schedule
 	for _, m := range append(starts(), Send(Modulo(g.Seed))) {
-		if ctx.Err() != nil && best(v, orders...) != nil {
+		if ctx.Err() != nil && s != nil {
 			break
 		}
-		orders = append(orders, m(ctx, v))
+		if x := best(v, m(ctx, v)); x != nil && (s == nil || x.Objective < s.Objective) {
+			s = x
+		}
 	}
-	s := best(v, orders...)
 	if s == nil {
 		return Found{}
 	}
@@ -101,11 +102,16 @@ func anneal(ctx context.Context, v *flush.Instance, start *flush.Schedule, g Goa
 		least = min(least, objective)
 	}
 	for _, heat := range [...]float64{hot, mild, cold} {
+		if ctx.Err() != nil {
+			break
+		}
 		from := start
 		if heat == cold {
 			from = s
 		}
-		s = best(v, s.Order, newAnnealer(v, from.Order, g).run(ctx, heat, g.Steps))
+		if x := best(v, newAnnealer(v, from.Order, g).run(ctx, heat, g.Steps)); x != nil && x.Objective < s.Objective {
+			s = x
+		}
 		if s.Objective <= g.Bound*(1+1e-9) {
 			break
 		}

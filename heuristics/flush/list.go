@@ -153,7 +153,7 @@ func (l *lister) admits(g, s int) bool {
 	return need <= l.v.Room[g]
 }
 
-// orderLiteral reports whether x is more urgent than y.
+// moreUrgent reports whether x is more urgent than y.
 func (l *lister) moreUrgent(g int, x, y flush.Letter) bool {
 	if x.Kind() != y.Kind() {
 		first := l.v.On[g][len(l.v.On[g])-1]

@@ -25,7 +25,7 @@ import (
 //     the least low + room of those it meets.
 //
 // The least low of a section and the rooms of all that is not placed there must fit
-// placeBelow limit ("section inference"). A buffer that is excluded from its drop, though
+// under limit ("section inference"). A buffer that is excluded from its drop, though
 // all that is not placed begins above it, would fall in S: such nodes are dominated,
 // as in MiniMalloc.
 //
@@ -235,7 +235,7 @@ func mix(x uint64) uint64 {
 }
 
 // run searches at a height, with so many nodes at most. What has failed at it
-// lastGap is known.
+// before is known.
 func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
 	if t.failed = t.failures[limit]; t.failed == nil {
 		t.failed = map[[2]uint64]struct{}{}

@@ -11,7 +11,7 @@ import (
 // canonical is a dynamic program over canonical plans, a class that holds the
 // persistent ([004] Theorem 6) and floating ones (Theorem 5, repaired) and the
 // move that these miss: keep ā_ℓ, drop its input, compute that input again just
-// less B_ℓ.
+// before B_ℓ.
 //
 // # Canonical plans
 //

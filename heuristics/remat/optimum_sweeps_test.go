@@ -39,7 +39,7 @@ func (q *sweptQueue) Pop() any {
 }
 
 // inSweeps returns the least makespan of plans with at most so many sweeps
-// less each backward: what the chain MILP finds. +Inf: there is none.
+// before each backward: what the chain MILP finds. +Inf: there is none.
 func inSweeps(v *model.View, memory float64, sweeps int) float64 {
 	done := map[swept]bool{}
 	queue := &sweptQueue{{x: swept{x: held{a: 1, next: v.N}, sweep: 1}}}

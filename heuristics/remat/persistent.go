@@ -42,7 +42,7 @@ type splits struct {
 	v      *model.View // times rounded down
 	method string
 	// forwardsKeep says that F_all may be used before B_t runs, not only just
-	// less its own B: Persistent, not Revolve.
+	// before its own B: Persistent, not Revolve.
 	forwardsKeep bool
 	until        []float64      // until[ℓ] = Σ uF_1..ℓ
 	f            []stepFunction // by s and t

@@ -253,7 +253,7 @@ func (s *layered) shared(kept, sent []float64, inner Shares) (c *partition, away
 	return c, away, nil
 }
 
-// recomputeMoves returns the choice of nodes in which all that may does run again.
+// recomputeAll returns the choice of nodes in which all that may does run again.
 func (s *layered) recomputeAll() *partition {
 	c := newPartition(s.v)
 	for j, l := range s.layer {

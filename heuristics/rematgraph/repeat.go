@@ -255,7 +255,7 @@ func (r *Repeated) standing(p place, j, s int) int {
 
 // Unroll makes a schedule of all blocks of one of Short. Whether a value is retained into a
 // stage is taken from the blocks that stand for the classes of both; of blocks up to two
-// representatives from blocks of the same distance, of others from such that are apart further. The schedule is
+// apart from blocks of the same distance, of others from such that are apart further. The schedule is
 // complete, and its memory about that of x and what the blocks that were left out keep.
 // O(values · stages in which they are alive).
 func (r *Repeated) Unroll(x *rematgraph.Schedule) *rematgraph.Schedule {

@@ -87,7 +87,7 @@ func (b *board) scene(x *place) (s scene, next int) {
 // is fetched later, having been sent before, or F_all ℓ runs later; a_0 is stored or
 // fetched. What is stored fits beside what B_k needs. Before, the device computes what has
 // been forgotten, the backwards above k and what is stored though it had been lost,
-// stepsFrom the end of what runs now; and the link carries what is sent and what is stored that was only
+// from the end of what runs now; and the link carries what is sent and what is stored that was only
 // on the host. After, the device computes the other backwards and what is computed again;
 // and each ā_ℓ that is fetched arrives before B_ℓ, …, B_1.
 //

@@ -220,7 +220,7 @@ type decision struct {
 	keep              bool    // the input may stay
 }
 
-// bound adds the states after the i-th state z by Table 4.1: with the input kept,
+// expand adds the states after the i-th state z by Table 4.1: with the input kept,
 // v = 2, if that fits, and offloaded, v = 1.
 func (f *forwards) expand(i int, z *state, d *decision) {
 	beta := f.in.Bandwidth

@@ -13,7 +13,7 @@ import (
 // nothing is computed. Each ā_ℓ, s ≤ ℓ < N, is then in the room that the state
 // leaves beside what F_N and B_N need; or it was offloaded; or F_all ℓ runs again.
 // Let q be the bytes offloaded. Those before them, Δ_F, leave first, so F_s .. F_N
-// updateIncumbent at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
+// take at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
 // max(Σ uB + lost(room+q), (Δ_B+q)/β), lost(x) being the least Σ uF of what does
 // not fit in x bytes. The sum is convex in q.
 type rest struct {
@@ -115,7 +115,7 @@ func (z *rest) lostIn(x float64) float64 {
 	return z.lost[i] - (z.lost[i]-z.lost[i+1])*(x-z.sizes[i])/(z.sizes[i+1]-z.sizes[i])
 }
 
-// dominates is the last i with sizes[i] ≤ x, 0 if there is none.
+// indexOf is the last i with sizes[i] ≤ x, 0 if there is none.
 func (z *rest) indexOf(x float64) int {
 	i, j := 0, len(z.sizes)
 	for j-i > 1 {

@@ -136,7 +136,7 @@ func (w *windows) search() {
 // which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
 // which the sizes, added up as often as they occur, are no more than the
 // schedule-window. (Variables must also fit into the memory together: r ends
-// addBefore one that does not, even if everything outside of the window is out. The
+// before one that does not, even if everything outside of the window is out. The
 // paper has windows below the memory only.) Then, with Figure 2,
 //
 //   - (a) each variable that is new in the window and on the CPU is swapped in;

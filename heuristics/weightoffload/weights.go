@@ -1,5 +1,5 @@
 // Package weightoffload plans weight offloading ([001]): which weights of a network
-// evict the GPU between two uses, and when they are sent and fetched back, so
+// leave the GPU between two uses, and when they are sent and fetched back, so
 // that a training step fits in the memory and takes little longer than its
 // computations.
 //

@@ -83,7 +83,7 @@ func (p *Program) unit() float64 {
 
 // Hint is what a solution of a relaxation tells a heuristic.
 type Hint struct {
-	// AddOffloaded[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
+	// Away[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
 	// between F and the next B (d = 1): the choices (k,d) of [001] §5.
 	Away []bool
 	// Idle[j] is the idle time after operation j of package cycle, seconds.

@@ -53,7 +53,7 @@ func binaries(m *milp.Model, name string, ids []string) (x []milp.Var) {
 	return x
 }
 
-// addRow builds the model at node x.
+// timeBound builds the model at node x.
 func (in *instance) timeBound(x int) *formulation.Program {
 	m, choice := milp.New(besideName), in.View.ChoiceAt(x, in.platform.Memory)
 	row, again := besideRows(m, in.View, &choice, choice.Room)

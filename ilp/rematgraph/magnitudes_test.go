@@ -132,7 +132,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 
 // Two graphs of the kind on which solvers were wrong: one whose optimum of 23 s
 // the printed model was said to have at 32, for 8 of 16000000008 bytes are left
-// addRow the loss; and one that fits in nothing less than its least memory,
+// beside the loss; and one that fits in nothing less than its least memory,
 // though the solvers' tolerances are larger than what is missing.
 func TestEdgesOfMemory(t *testing.T) {
 	read := func(name string) *graph.Graph {
@@ -156,7 +156,7 @@ func TestEdgesOfMemory(t *testing.T) {
 	}
 }
 
-// addRow holds the small model at one node between the bound that needs no model
+// beside holds the small model at one node between the bound that needs no model
 // and the optimum of all plans.
 func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, free float64) {
 	t.Helper()

@@ -490,7 +490,7 @@ func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 }
 
 // rowHolds reports whether the memory row of a computation, by stage and node,
-// rowHolds for some optimal schedule of the model. It does not where contracted
+// holds for some optimal schedule of the model. It does not where contracted
 // values are computed, nor in stages that Backward leaves out.
 func (f *strong) rowHolds(x [2]int) bool {
 	t, k := x[0], x[1]

@@ -31,7 +31,7 @@ const ExactLayers = 8
 // the difference constraints that its plan is timed by.
 //
 // Times count from B_L of one cycle. Everything in the gaps d = 0 happens
-// addOrder the end of the cycle, everything in the gaps d = 1 between F_1 and
+// before the end of the cycle, everything in the gaps d = 1 between F_1 and
 // F_1 of the next one, and everything about uploads within the cycle that
 // follows their backward. That decides how two transfers on one link can lie:
 // see apart.
@@ -530,7 +530,7 @@ func turnsBetween(h, g int) []int {
 }
 
 // addOrder adds that v needs the prefetch of gap h, turns cycles later, to be
-// addOrder that of gap g.
+// before that of gap g.
 func (f *exact) addOrder(h, g, turns int, v milp.Var, group milp.Group) {
 	a, b := f.early(min(g, h), max(g, h))
 	o := f.prefetch[min(g, h)][max(g, h)]

@@ -1,7 +1,7 @@
 // Package allocator simulates how a GPU's memory is handed out: a caching
 // allocator that looks for the best fit, as PyTorch's, and virtual addressing
 // with chunks of physical memory ([003] §4). It replays what plans take and
-// free back, tensor by tensor, and says how much memory they really need. It is
+// give back, tensor by tensor, and says how much memory they really need. It is
 // a model: one stream of one device, no other programs, no driver.
 package allocator
 

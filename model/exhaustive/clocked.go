@@ -35,7 +35,7 @@ type rules[S comparable] interface {
 }
 
 // run returns the best way from start to a state in which everything is done. leave calls
-// enqueue for every step out of a state.
+// offer for every step out of a state.
 func (s *clocked[S]) run(r rules[S], start S) (int32, error) {
 	s.rules, s.known = r, make(map[S]int32)
 	s.enqueue(start, -1, 0, 0)

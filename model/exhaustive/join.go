@@ -62,7 +62,7 @@ func JoinLeastSlots(j *join.Join, limit int) (int, error) {
 }
 
 // joined is a join and where in the key of a state each branch has its bits:
-// searchFrom low on, bit i for a_i, i = 0..L.
+// from low on, bit i for a_i, i = 0..L.
 type joined struct {
 	j   *join.Join
 	low []int

@@ -11,7 +11,7 @@ import (
 // RandomSwap returns a random sequence of about so many functions and variables,
 // no more, but at least one of each, with a memory and a bandwidth for swapping.
 // Numbers are small integers, and transfers take whole times. What they are drawn
-// searchFrom varies: equal sizes or not, functions that write all they use or some of
+// from varies: equal sizes or not, functions that write all they use or some of
 // it, variables that exist before or not, few uses or many, in two halves that
 // mirror each other as forward and backward do, or anyhow. Memory is between one
 // less than the least in which there is a plan and what needs no transfer, every

@@ -60,7 +60,7 @@ const RuleHostAbsent = "host-absent"
 // makespan are simultaneous; of such, what began before ends first, then
 // operations start in the order of the plan (an offload may wait until its
 // tensor is there), and prefetches that take time come last. So operations that
-// allocate no time happen one after the other, as the plan lists them.
+// take no time happen one after the other, as the plan lists them.
 //
 // The makespan is the end of the last computation. A transfer that ends later is
 // of no use, breaks no rule and does not count.

@@ -46,5 +46,5 @@ func (r *Report) Converted(from, to platform.Unit) *Report {
 }
 
 // Size writes so many units of p in bytes, all digits: a limit and what goes
-// unusedReason it may be near.
+// over it may be near.
 func (p *Plan) Size(x float64) string { return strconv.FormatFloat(p.Unit.Bytes(x), 'f', -1, 64) }

@@ -50,7 +50,7 @@ func ActivationOffload() *solve.Problem {
 }
 
 func offloadBound() func(*solve.Instance, solve.Setting) solve.Bound {
-	return closedForms(offloadview.Problem, computations, ofChain(offloadview.Bounds))
+	return closedForms(solve.Memo, offloadview.Problem, computations, ofChain(offloadview.Bounds))
 }
 
 // activationsMoved is what plans with transfers of activations send to the host,

@@ -141,14 +141,17 @@ type boundKey struct {
 	model    string // of memory
 }
 
+// memo is [solve.Memo], or [solve.Searched] for bounds that the end of the time cuts short.
+type memo func(in *solve.Instance, key any, compute func() solve.Bound) solve.Bound
+
 // closedForms returns the best of the bounds of a problem in closed form, alone that of
 // the computations where there is no other. Every run on the instance asks for it, and it may
-// addOutcome a tenth of a second.
-func closedForms(problem string, alone func(*solve.Instance, solve.Setting) solve.Bound,
+// take a tenth of a second.
+func closedForms(memo memo, problem string, alone func(*solve.Instance, solve.Setting) solve.Bound,
 	bounds func(*solve.Instance, solve.Setting) ([]solve.Bound, error),
 ) func(*solve.Instance, solve.Setting) solve.Bound {
 	return func(in *solve.Instance, s solve.Setting) solve.Bound {
-		return solve.Searched(in, boundKey{problem, s.Platform, s.MemoryModel}, func() solve.Bound {
+		return memo(in, boundKey{problem, s.Platform, s.MemoryModel}, func() solve.Bound {
 			best := alone(in, s)
 			all, err := bounds(in, s)
 			if err != nil {

@@ -187,6 +187,8 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 					return nil, err
 				}
 			}
+			ctx, stop := reserveTime(ctx, time.Duration(v.Ops())*replayTime)
+			defer stop()
 			found := work(ctx, v, flushGoal(in, name, s))
 			out.Stopped = ctx.Err() != nil
 			if found.Bound > 0 {
@@ -200,6 +202,18 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 			return out, nil
 		},
 	}
+}
+
+// replayTime is what a plan of one operation takes to be made and replayed after the search.
+const replayTime = 4 * time.Microsecond
+
+// reserveTime returns ctx with a deadline, if it has one, that is earlier by rest.
+func reserveTime(ctx context.Context, rest time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, end.Add(-rest))
 }
 
 // flushGoal tells a method what there is to tell.

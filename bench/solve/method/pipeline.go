@@ -129,7 +129,7 @@ func pipelineBound() func(*solve.Instance, solve.Setting) solve.Bound {
 	load := func(in *solve.Instance, s solve.Setting) solve.Bound {
 		return proof.BySearch(atLeast(in)/float64(max(s.Platform.Processors, 1)), "load")
 	}
-	return closedForms(plan.Pipeline, load, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
+	return closedForms(solve.Searched, plan.Pipeline, load, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		if s.Platform.Replicas {
 			return nil, nil // a layer may be on all GPUs: the others do not hold
 		}

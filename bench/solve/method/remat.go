@@ -124,7 +124,7 @@ func rematFit(in *solve.Instance, p platform.Platform) error {
 }
 
 func rematBound() func(*solve.Instance, solve.Setting) solve.Bound {
-	return closedForms(plan.Remat, computations, rematBounds)
+	return closedForms(solve.Searched, plan.Remat, computations, rematBounds)
 }
 
 // rematBounds returns the bounds in closed form.

@@ -75,7 +75,7 @@ func combinedDoes(p *plan.Plan) string {
 
 func combinedBound() func(*solve.Instance, solve.Setting) solve.Bound {
 	chains := ofChain(combinedview.Bounds)
-	return closedForms(combinedview.Problem, computations, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
+	return closedForms(solve.Memo, combinedview.Problem, computations, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		if isStep(in) {
 			return linkedBounds(in, s)
 		}

@@ -63,7 +63,7 @@ func swapFit(in *solve.Instance, p platform.Platform) error {
 }
 
 func swapBound() func(*solve.Instance, solve.Setting) solve.Bound {
-	return closedForms(swapview.Problem, func(in *solve.Instance, _ solve.Setting) solve.Bound {
+	return closedForms(solve.Memo, swapview.Problem, func(in *solve.Instance, _ solve.Setting) solve.Bound {
 		return proof.BySearch(atLeast(in), "the sum of the functions")
 	}, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)

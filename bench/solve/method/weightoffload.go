@@ -100,7 +100,7 @@ func fit(in *solve.Instance, p platform.Platform) error {
 }
 
 func weightBound() func(*solve.Instance, solve.Setting) solve.Bound {
-	return closedForms(weightoffload.Problem, func(in *solve.Instance, _ solve.Setting) solve.Bound {
+	return closedForms(solve.Memo, weightoffload.Problem, func(in *solve.Instance, _ solve.Setting) solve.Bound {
 		return proof.BySearch(problemweightoffload.FromChain(in.Chain()).Compute(), proof.SumOfComputations) // rounded down
 	}, func(in *solve.Instance, s solve.Setting) ([]solve.Bound, error) {
 		y, err := problemweightoffload.New(in.Chain(), s.Platform)

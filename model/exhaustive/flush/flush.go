@@ -208,7 +208,7 @@ func (x *flushing) ready(i int) bool {
 }
 
 // earliest computes when the operations start at the earliest if only GPU's operation
-// searchFrom starts anything at 0, all do where that is -1. Complete orders bind; false: they
+// from starts anything at 0, all do where that is -1. Complete orders bind; false: they
 // have a cycle.
 func (x *flushing) earliest(from int) bool {
 	for i := range x.at {

@@ -9,7 +9,7 @@ import "workbench/model/plan"
 //
 //	t_{g−1} ≥ t_g + B_g + F_{g−1} + 2·delay
 //
-// Predecessor its last B the GPU runs all F, all other B, and some whole number w of Ws: m − 1 at
+// Before its last B the GPU runs all F, all other B, and some whole number w of Ws: m − 1 at
 // most, for its last W follows, and no fewer than leave room for those that wait. If
 // its span is T, what it is idle is T less its load; up of that is before its first B. So
 //

@@ -108,6 +108,10 @@ func Complete(in *stages.Partition, p platform.Platform) platform.Platform {
 	return p
 }
 
+// MostOperations is how many operations an instance may have: what times, plans and replays them cannot be interrupted and takes about
+// 5 µs for each.
+const MostOperations = 1 << 18
+
 // New returns the view of a valid partition. The error says which stages the placement
 // has no GPU for, or what else is no such pipeline.
 func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
@@ -142,6 +146,9 @@ func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 		}
 	}
 	v.fill(listed)
+	if ops := v.Ops(); ops > MostOperations {
+		return nil, fmt.Errorf("%d stages with %d micro-batches have %d operations; there are at most %d", n, v.Jobs, ops, MostOperations)
+	}
 	return v, nil
 }
 
@@ -199,7 +206,7 @@ func (v *Instance) Kinds(stage int) []int {
 }
 
 // Predecessor returns the letter of the same stage that one comes after, for each micro-batch: O after F, P
-// successor O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
+// after O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
 func (v *Instance) Predecessor(l Letter) Letter {
 	s := l.Stage()
 	switch l.Kind() {

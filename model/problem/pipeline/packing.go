@@ -300,7 +300,7 @@ func (s *packing) mayFit(l, used int) bool {
 // mayBeWorth reports whether the processors may hold as much, by prices, as the
 // layers behind l are worth. Beside what a processor has, a set that alone has weights
 // and buffers F and the peak H needs F more while the layers there are run, and H
-// otherMemory what these store while its own run. O(P·log).
+// beside what these store while its own run. O(P·log).
 func (s *packing) mayBeWorth(l int, by *priced) bool {
 	left := by.worth[l+1]
 	more, only, may := 0, false, false // what layer l+1 may add to a processor; on one

@@ -35,7 +35,7 @@ func (v *View) total() float64 {
 // that ran before. What is stored fits beside what the operation needs (see
 // LeastBound), in which the input a_{k-1} is counted: ā_{k-1}, which may be the
 // input, takes ā_{k-1} − a_{k-1} more. So layers j..k-1, for any j, are computed
-// minRecomputeTime for at least
+// again for at least
 //
 //	Σ_{j≤ℓ<k} uF_ℓ − max {Σ_{ℓ∈S} uF_ℓ : the ā_ℓ, ℓ ∈ S, fit beside the operation}
 //

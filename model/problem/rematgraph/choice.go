@@ -30,7 +30,7 @@ func newChoice(b *bounds) *choice {
 	}
 }
 
-// ChoiceAt is what is left to choose at the first computation of a node x: which
+// Beside is what is left to choose at the first computation of a node x: which
 // values to keep during it, and which nodes to compute after it. See
 // [View.TimeBound].
 type Beside struct {
