@@ -26,6 +26,8 @@ type LP interface {
 	AddCols(cost, lower, upper []float64, start, row []int32, val []float64) error
 	// SetSides gives a row other sides, ±Inf for none.
 	SetSides(row int32, lower, upper float64) error
+	// SetCoef gives a column another coefficient in a row.
+	SetCoef(row, column int32, value float64) error
 	// Solve minimises or maximises, as the model says, within the limits and
 	// until ctx ends. Limits and infeasibility are answers.
 	Solve(ctx context.Context, o LPOptions) (*LPResult, error)

@@ -115,7 +115,7 @@ func (s *Session) load(d *milp.Data) error {
 		return nil
 	}
 	was := &s.loaded
-	if err := errors.Join(s.change(was, d), s.addCols(was, d), s.addRows(was, d)); err != nil {
+	if err := errors.Join(s.change(was, d), s.changeCoefs(was, d), s.addCols(was, d), s.addRows(was, d)); err != nil {
 		return err
 	}
 	s.loaded = *d
@@ -139,6 +139,33 @@ func (s *Session) change(was, d *milp.Data) error {
 	for i := range was.RowLower {
 		if was.RowLower[i] != d.RowLower[i] || was.RowUpper[i] != d.RowUpper[i] {
 			err = errors.Join(err, s.lp.SetSides(int32(i), d.RowLower[i], d.RowUpper[i]))
+		}
+	}
+	return err
+}
+
+// changeCoefs passes on other coefficients of the columns in the rows that were there.
+func (s *Session) changeCoefs(was, d *milp.Data) (err error) {
+	cols, now := len(was.Cost), map[int32]float64{} // by column, of one row
+	for i := range was.RowLower {
+		a, b := was.Start[i], was.Start[i+1]
+		if from, to := d.Start[i], d.Start[i+1]; slices.Equal(was.Col[a:b], d.Col[from:to]) && slices.Equal(was.Val[a:b], d.Val[from:to]) {
+			continue
+		}
+		clear(now)
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			now[d.Col[k]] = d.Val[k]
+		}
+		for k := a; k < b; k++ {
+			if x := now[was.Col[k]]; x != was.Val[k] {
+				err = errors.Join(err, s.lp.SetCoef(int32(i), was.Col[k], x))
+			}
+			delete(now, was.Col[k])
+		}
+		for j, x := range now {
+			if int(j) < cols { // others come with their columns
+				err = errors.Join(err, s.lp.SetCoef(int32(i), j, x))
+			}
 		}
 	}
 	return err

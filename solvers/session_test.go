@@ -2,6 +2,7 @@ package solvers_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,7 +40,7 @@ func TestSessionsAgree(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 10).Draw(t, "changes") {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0, 1:
 				var entries []milp.Entry
 				for _, c := range handles {
@@ -58,6 +59,16 @@ func TestSessionsAgree(t *testing.T) {
 			case 4:
 				for _, v := range x {
 					m.SetBounds(v, whole(-3, 0, "lower"), whole(0, 4, "upper"))
+				}
+			case 5:
+				if len(x) > 0 && len(handles) > 0 {
+					m.SetCoef(rapid.SampledFrom(handles).Draw(t, "row"), rapid.SampledFrom(x).Draw(t, "column"), whole(-3, 3, "entry"))
+				}
+			case 6:
+				if len(handles) > 0 {
+					k := rapid.IntRange(0, len(handles)-1).Draw(t, "row")
+					m.RemoveRow(handles[k])
+					handles = slices.Delete(handles, k, k+1)
 				}
 			default:
 				for _, c := range handles {

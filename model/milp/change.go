@@ -69,6 +69,58 @@ func (m *Model) SetSides(c Constr, lo, up float64) {
 	m.rowLower[c.id], m.rowUpper[c.id] = l, u
 }
 
+// SetCoef replaces the coefficient of v in row c, 0 to remove it. O(rows + nonzeros), since
+// copies of m keep theirs.
+func (m *Model) SetCoef(c Constr, v Var, a float64) {
+	switch {
+	case !m.ownsRow(c):
+		m.failf("coefficient %v: %w", a, ErrForeignRow)
+	case !m.owns(v):
+		m.failf("%s: coefficient %v: %w", m.rowName(int(c.id)), a, ErrForeignVar)
+	case !finite(a):
+		m.failf("%s: coefficient of %s is %v: %w", m.rowName(int(c.id)), m.VarName(v), a, ErrNotFinite)
+	default:
+		from, to := int(m.start[c.id]), int(m.start[c.id+1])
+		col, val := slices.Clone(m.col[from:to]), slices.Clone(m.val[from:to])
+		k := slices.Index(col, int32(v.id))
+		switch {
+		case k < 0 && a != 0:
+			col, val = append(col, int32(v.id)), append(val, a)
+		case k >= 0 && a != 0:
+			val[k] = a
+		case k >= 0:
+			col, val = slices.Delete(col, k, k+1), slices.Delete(val, k, k+1)
+		}
+		m.replaceEntries(int(c.id), col, val)
+	}
+}
+
+// RemoveRow makes row c one that always holds, without entries, sides and condition. It keeps
+// its number and name, so that other rows and their duals keep theirs; [Model.Filter] returns
+// a model with fewer rows. O(rows + nonzeros).
+func (m *Model) RemoveRow(c Constr) {
+	if !m.ownsRow(c) {
+		m.failf("removal: %w", ErrForeignRow)
+		return
+	}
+	m.when = slices.DeleteFunc(slices.Clone(m.when), func(x condition) bool { return x.row == int(c.id) })
+	m.rowLower, m.rowUpper = slices.Clone(m.rowLower), slices.Clone(m.rowUpper)
+	m.rowLower[c.id], m.rowUpper[c.id] = -inf, inf
+	m.replaceEntries(int(c.id), nil, nil)
+}
+
+// replaceEntries gives row i other entries, in arrays that no copy of m shares.
+func (m *Model) replaceEntries(i int, col []int32, val []float64) {
+	from, to := m.start[i], m.start[i+1]
+	grown := int32(len(col)) - (to - from)
+	m.col, m.val = slices.Concat(m.col[:from], col, m.col[to:]), slices.Concat(m.val[:from], val, m.val[to:])
+	m.start = slices.Clone(m.start)
+	for k := i + 1; k < len(m.start); k++ {
+		m.start[k] += grown
+	}
+	clear(m.stamp) // they name places of entries
+}
+
 // ownsRow says whether c is a row of m, or of a model that m is a copy of.
 func (m *Model) ownsRow(c Constr) bool {
 	return c.tag == m.tag && int(c.id) < len(m.rowLower) ||

@@ -97,3 +97,78 @@ func TestSetSides(t *testing.T) {
 		}
 	}
 }
+
+// A model whose coefficients change and whose rows go is the one that was built so; copies keep theirs.
+func TestChangeRows(t *testing.T) {
+	testfile.Property(t, func(t *rapid.T) {
+		rows, cols := rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 4).Draw(t, "columns")
+		entry := func() float64 { return float64(rapid.IntRange(-2, 2).Draw(t, "entry")) }
+		build := func(a [][]float64, gone []bool) (*Model, []Constr) {
+			m := New("model")
+			x := m.List("x", cols, Continuous, 0, 3)
+			on := m.Var("on", Binary, 0, 1)
+			handles := make([]Constr, rows)
+			for i := range a {
+				var e Expr
+				for j := range cols {
+					e.Add(a[i][j], x.At(j))
+				}
+				switch {
+				case gone[i]:
+					handles[i] = m.Group("g", "").Between(math.Inf(-1), new(Expr), math.Inf(1))
+				case i%2 == 1:
+					handles[i] = m.Group("g", "").When(Is(on)).AtMost(&e, float64(i))
+				default:
+					handles[i] = m.Group("g", "").AtMost(&e, float64(i))
+				}
+			}
+			return m, handles
+		}
+		a := make([][]float64, rows)
+		for i := range a {
+			for range cols {
+				a[i] = append(a[i], entry())
+			}
+		}
+		gone := make([]bool, rows)
+		m, handles := build(a, gone)
+		before, _ := build(a, gone)
+		shared := m.Clone()
+		for range rapid.IntRange(1, 6).Draw(t, "changes") {
+			i, j := rapid.IntRange(0, rows-1).Draw(t, "row"), rapid.IntRange(0, cols-1).Draw(t, "column")
+			if rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
+				m.RemoveRow(handles[i])
+				gone[i] = true
+			} else if !gone[i] {
+				a[i][j] = entry()
+				m.SetCoef(handles[i], m.Col(j).Var(), a[i][j])
+			}
+		}
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := build(a, gone)
+		for _, x := range []*Model{m, want} { // rows follow
+			x.Group("g", "").AtMost(new(Expr).Add(2, x.Col(0).Var()).Add(1, x.Col(0).Var()), 7)
+		}
+		sameModel(t, want.Plain(), m.Plain())
+		sameModel(t, before, shared)
+	})
+	m := New("model")
+	x := m.Var("x", Continuous, 0, 1)
+	c := m.Group("g", "").AtMost(new(Expr).Add(1, x), 3)
+	for _, mistake := range []struct {
+		do func(*Model)
+		is error
+	}{
+		{func(m *Model) { m.SetCoef(Constr{}, x, 1) }, ErrForeignRow},
+		{func(m *Model) { m.SetCoef(c, Var{}, 1) }, ErrForeignVar},
+		{func(m *Model) { m.SetCoef(c, x, math.Inf(1)) }, ErrNotFinite},
+		{func(m *Model) { m.RemoveRow(Constr{}) }, ErrForeignRow},
+	} {
+		wrong := m.Clone()
+		if mistake.do(wrong); !errors.Is(wrong.Err(), mistake.is) {
+			t.Errorf("%v, want %v", wrong.Err(), mistake.is)
+		}
+	}
+}

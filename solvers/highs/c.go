@@ -241,6 +241,10 @@ func (h instance) setSides(row int32, lower, upper float64) error {
 	return check("changeRowBounds", C.shim_row_bounds(h.c, C.int(row), C.double(lower), C.double(upper)))
 }
 
+func (h instance) setCoef(row, column int32, value float64) error {
+	return check("changeCoeff", C.shim_coef(h.c, C.int(row), C.int(column), C.double(value)))
+}
+
 // presolve returns the size of what presolve leaves.
 func (h instance) presolve() (solvers.Presolved, error) {
 	var cols, rows, nonzeros C.int

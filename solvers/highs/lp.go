@@ -158,6 +158,11 @@ func (p *lp) SetSides(row int32, lower, upper float64) error {
 	return p.do(context.Background(), func(h instance) error { return h.setSides(row, lower, upper) })
 }
 
+// SetCoef implements [solvers.LP].
+func (p *lp) SetCoef(row, column int32, value float64) error {
+	return p.do(context.Background(), func(h instance) error { return h.setCoef(row, column, value) })
+}
+
 // ways to solve, in the order in which they are tried; an attempt begins with
 // the one of its number.
 var ways = [...]struct {

@@ -260,6 +260,10 @@ int shim_row_bounds(shim *s, int row, double lower, double upper) {
 	return guarded([&] { return Highs_changeRowBounds(s->highs, row, lower, upper); });
 }
 
+int shim_coef(shim *s, int row, int col, double value) {
+	return guarded([&] { return Highs_changeCoeff(s->highs, row, col, value); });
+}
+
 int shim_presolve(shim *s, int *cols, int *rows, int *nonzeros) {
 	return guarded([&] {
 		HighsInt rc = Highs_presolve(s->highs);

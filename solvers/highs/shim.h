@@ -93,6 +93,7 @@ int shim_add_rows(shim *s, int rows, int nonzeros, const double *lower, const do
 int shim_add_cols(shim *s, int cols, int nonzeros, const double *cost, const double *lower, const double *upper,
 	const int32_t *start, const int32_t *index, const double *value);
 int shim_row_bounds(shim *s, int row, double lower, double upper);
+int shim_coef(shim *s, int row, int col, double value);
 // shim_presolve tells the size of what presolve leaves.
 int shim_presolve(shim *s, int *cols, int *rows, int *nonzeros);
 // shim_forget forgets basis and solution.

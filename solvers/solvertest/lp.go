@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func lpChanges(t *rapid.T, e solvers.LPEngine, rays bool) {
 	for range rapid.IntRange(1, 8).Draw(t, "changes") {
 		j := rapid.IntRange(0, n-1).Draw(t, "column")
 		var err error
-		switch rapid.IntRange(0, 5).Draw(t, "what") {
+		switch rapid.IntRange(0, 6).Draw(t, "what") {
 		case 0:
 			lower, upper, start, col, val := row()
 			grow(lower, upper, start, col, val)
@@ -96,6 +97,11 @@ func lpChanges(t *rapid.T, e solvers.LPEngine, rays bool) {
 		case 3:
 			err = widen(t, &d, p)
 			n++
+		case 4:
+			k := rapid.IntRange(0, len(d.Val)-1).Draw(t, "entry")
+			d.Val[k] = cmp.Or(whole(-4, 4, "coefficient"), 1)
+			i, _ := slices.BinarySearch(d.Start, int32(k)+1)
+			err = p.SetCoef(int32(i-1), d.Col[k], d.Val[k])
 		default:
 			d.Lower[j] = whole(-3, 3, "lower")
 			d.Upper[j] = d.Lower[j] + whole(0, 5, "width")
