@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +9,9 @@ import (
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
 	"workbench/model/milp"
 	"workbench/model/plan"
-	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -192,24 +191,7 @@ func TestPlantedMistakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		build := f.Build
-		f.Build = func(in plan.Instance, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-			made, err := build(in, p, options)
-			if err != nil {
-				return nil, err
-			}
-			if m.model != nil {
-				d := made.Model.Data()
-				d.Cost, d.Lower, d.Upper, d.Integer = slices.Clone(d.Cost), slices.Clone(d.Lower), slices.Clone(d.Upper), slices.Clone(d.Integer)
-				d.RowLower, d.RowUpper, d.Col, d.Val = slices.Clone(d.RowLower), slices.Clone(d.RowUpper), slices.Clone(d.Col), slices.Clone(d.Val)
-				m.model(&d)
-				made.Model = milp.FromData(d)
-			}
-			if m.program != nil {
-				m.program(made)
-			}
-			return made, nil
-		}
+		f = ilptest.Spoilt(f, m.model, m.program)
 		r, err := check.Run(t.Context(), f, problem.SubjectOf(f), []solvers.Backend{backend}, check.Options{})
 		switch {
 		case err != nil:

@@ -3,7 +3,9 @@ package ilptest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -104,6 +106,29 @@ func Fails(t testing.TB, f formulation.Formulation, about *testcase.Subject, o c
 		t.Fatalf("%s: %v", f.Name, err)
 	}
 	return len(r.Failures) > 0
+}
+
+// Spoilt returns f with models that spoil has changed, and programs that edit has; nil changes nothing.
+func Spoilt(f formulation.Formulation, spoil func(*milp.Data), edit func(*formulation.Program)) formulation.Formulation {
+	build := f.Build
+	f.Build = func(in plan.Instance, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+		made, err := build(in, p, options)
+		if err != nil {
+			return nil, err
+		}
+		if spoil != nil {
+			d := made.Model.Data()
+			d.Cost, d.Lower, d.Upper, d.Integer = slices.Clone(d.Cost), slices.Clone(d.Lower), slices.Clone(d.Upper), slices.Clone(d.Integer)
+			d.RowLower, d.RowUpper, d.Col, d.Val = slices.Clone(d.RowLower), slices.Clone(d.RowUpper), slices.Clone(d.Col), slices.Clone(d.Val)
+			spoil(&d)
+			made.Model = milp.FromData(d)
+		}
+		if edit != nil {
+			edit(made)
+		}
+		return made, nil
+	}
+	return f
 }
 
 // Starts checks that an optimal plan, of so many seconds, is a solution that costs
