@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
-
 	"workbench/bench/sweep"
 	"workbench/model/nearest"
 )
@@ -20,58 +18,58 @@ import (
 // Record is a row, flat: the columns of CSV and Parquet, in this order. Times
 // are in seconds, sizes in bytes (slots for joins); nil is no number.
 type Record struct {
-	Sweep        string   `parquet:"sweep,dict"`
+	Sweep        string   `parquet:"sweep"`
 	ID           string   `parquet:"id"`
-	Problem      string   `parquet:"problem,dict"`
-	Method       string   `parquet:"method,dict"`
-	Kind         string   `parquet:"kind,dict"`
-	Instance     string   `parquet:"instance,dict"` // its name
-	Source       string   `parquet:"source,dict"`   // as commands take it
-	SHA256       string   `parquet:"sha256,dict"`
+	Problem      string   `parquet:"problem"`
+	Method       string   `parquet:"method"`
+	Kind         string   `parquet:"kind"`
+	Instance     string   `parquet:"instance"` // its name
+	Source       string   `parquet:"source"`   // as commands take it
+	SHA256       string   `parquet:"sha256"`
 	Memory       float64  `parquet:"memory"`
-	MemoryName   string   `parquet:"memory_name,dict"`
-	Bandwidth    *float64 `parquet:"bandwidth,optional"`
+	MemoryName   string   `parquet:"memory_name"`
+	Bandwidth    *float64 `parquet:"bandwidth"`
 	Processors   int64    `parquet:"processors"`
 	WeightCopies int64    `parquet:"weight_copies"`
 	Replicas     bool     `parquet:"replicas"`
-	MemoryModel  string   `parquet:"memory_model,dict"`
+	MemoryModel  string   `parquet:"memory_model"`
 	MicroBatches int64    `parquet:"micro_batches"`
-	Placement    string   `parquet:"placement,dict"`
-	Minimised    string   `parquet:"minimised,dict"`
+	Placement    string   `parquet:"placement"`
+	Minimised    string   `parquet:"minimised"`
 	Slots        int64    `parquet:"slots"`
-	Backend      string   `parquet:"backend,dict"`
+	Backend      string   `parquet:"backend"`
 	Threads      int64    `parquet:"threads"`
-	TimeLimit    *float64 `parquet:"time_limit,optional"`
+	TimeLimit    *float64 `parquet:"time_limit"`
 	AskedGap     float64  `parquet:"asked_gap"`
 	Seed         int64    `parquet:"seed"`
 	Repetition   int64    `parquet:"repetition"`
-	Version      string   `parquet:"version,dict"`
+	Version      string   `parquet:"version"`
 
 	// Outcome is the status, or why the run failed; Failed says which.
-	Outcome    string   `parquet:"outcome,dict"`
+	Outcome    string   `parquet:"outcome"`
 	Failed     bool     `parquet:"failed"`
 	Proved     bool     `parquet:"proved"`
 	Stopped    bool     `parquet:"stopped"` // the time is only where it was stopped
 	Detail     string   `parquet:"detail"`
-	Objective  *float64 `parquet:"objective,optional"`
-	Bound      *float64 `parquet:"bound,optional"`
-	BoundBy    string   `parquet:"bound_by,dict"`
-	Gap        *float64 `parquet:"gap,optional"`        // to the run's own bound
-	BestBound  *float64 `parquet:"best_bound,optional"` // of all rows of the same instance and limits
-	BestGap    *float64 `parquet:"best_gap,optional"`
-	PeakMemory *float64 `parquet:"peak_memory,optional"`
-	Throughput *float64 `parquet:"throughput,optional"` // samples per second
-	Time       float64  `parquet:"time"`                // what comparisons use: see [Time]
+	Objective  *float64 `parquet:"objective"`
+	Bound      *float64 `parquet:"bound"`
+	BoundBy    string   `parquet:"bound_by"`
+	Gap        *float64 `parquet:"gap"`        // to the run's own bound
+	BestBound  *float64 `parquet:"best_bound"` // of all rows of the same instance and limits
+	BestGap    *float64 `parquet:"best_gap"`
+	PeakMemory *float64 `parquet:"peak_memory"`
+	Throughput *float64 `parquet:"throughput"` // samples per second
+	Time       float64  `parquet:"time"`       // what comparisons use: see [Time]
 	WallTime   float64  `parquet:"wall_time"`
-	CPUTime    *float64 `parquet:"cpu_time,optional"`
-	Nodes      *int64   `parquet:"nodes,optional"`
-	PeakRSS    *int64   `parquet:"peak_rss,optional"`
+	CPUTime    *float64 `parquet:"cpu_time"`
+	Nodes      *int64   `parquet:"nodes"`
+	PeakRSS    *int64   `parquet:"peak_rss"`
 
 	Attempt     int64  `parquet:"attempt"`
-	Worker      string `parquet:"worker,dict"`
+	Worker      string `parquet:"worker"`
 	Started     string `parquet:"started"` // RFC 3339, UTC
 	Finished    string `parquet:"finished"`
-	Environment string `parquet:"environment,dict"`
+	Environment string `parquet:"environment"`
 	Plan        string `parquet:"plan"` // digest
 	Command     string `parquet:"command"`
 }
@@ -184,8 +182,8 @@ func writeCSV(w io.Writer, n *Night) error {
 
 // columns returns the names of a record's fields.
 func columns() (names []string) {
-	for _, c := range parquet.SchemaOf(Record{}).Columns() {
-		names = append(names, c[0])
+	for f := range reflect.TypeFor[Record]().Fields() {
+		names = append(names, f.Tag.Get("parquet"))
 	}
 	return names
 }
@@ -207,15 +205,6 @@ func text(v reflect.Value) string {
 		return strconv.FormatBool(v.Bool())
 	}
 	return v.String()
-}
-
-// writeParquet writes one file, compressed by Zstandard.
-func writeParquet(w io.Writer, n *Night) error {
-	p := parquet.NewGenericWriter[Record](w, parquet.Compression(&parquet.Zstd))
-	if _, err := p.Write(Records(n)); err != nil {
-		return err
-	}
-	return p.Close()
 }
 
 // buffered writes through a buffer and returns the first error.

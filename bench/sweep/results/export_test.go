@@ -29,16 +29,17 @@ func exported(t testing.TB, n *Night, format string) []byte {
 	return b.Bytes()
 }
 
-// What is written to Parquet is read back to the same.
+// What is written to Parquet is read back to the same, by parquet-go; of no rows, too.
 func TestParquet(t *testing.T) {
-	n := madeNight(fewRows, "b", 2)
-	data := exported(t, n, "parquet")
-	got, err := parquet.Read[Record](bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(Records(n), got); diff != "" {
-		t.Errorf("(-written +read):\n%s", diff)
+	for _, n := range []*Night{madeNight(fewRows, "b", 2), madeNight(resultstest.Size{Instances: 1, Limits: 1, Repetitions: 1}, "b", 2), {}} {
+		data := exported(t, n, "parquet")
+		got, err := parquet.Read[Record](bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Records(n), got); diff != "" {
+			t.Errorf("%d rows (-written +read):\n%s", len(n.Rows), diff)
+		}
 	}
 }
 
