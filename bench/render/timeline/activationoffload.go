@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // lightColour is that of forwards that keep no ā, beside those that do.
-const lightColour = "#c3e3f5"
+const lightColour = "#7c93a6"
 
 // offloadLanes are those of plans with one link to the host.
 var offloadLanes = []lane{
@@ -59,7 +60,7 @@ func offloadSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		return err
 	}
 	lanes := lanesOf(in)
-	d.backward = notForward(in)
+	d.backward, d.again = notForward(in), recomputed(p)
 	if err := d.lay(o, lastEnd(p), heightOf(lanes)); err != nil {
 		return err
 	}
@@ -96,16 +97,20 @@ func (d *stepsDrawing) offloadHeader(in plan.Instance) {
 		}
 	}
 	d.heading(in.Title(), lastEnd(d.plan, plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpC))
-	items := []legendItem{{"forward", swatch(forwardColour, 1)}}
+	items := []legendItem{{"forward", swatch(forwardColour)}}
 	if cheap {
-		items = []legendItem{{"F_all", swatch(forwardColour, 1)}, {"F_ck, F_none", swatch(lightColour, 1)}}
+		items = []legendItem{{"forward (saves for backward)", swatch(forwardColour)}, {"forward (checkpoint)", swatch(lightColour)}}
 	}
-	items = append(items, legendItem{"backward", swatch(backwardColour, 1)})
+	if slices.Contains(slices.Collect(maps.Values(d.again)), true) {
+		items = append(items, legendItem{"recomputed forward", swatch(recomputeFill)})
+	}
+	items = append(items, legendItem{"backward", swatch(backwardColour)})
 	if discards {
 		items = append(items, legendItem{"discard", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`})
 	}
-	items = append(items, legendItem{"offload", swatch(uploadColour, 1)}, legendItem{"prefetch", swatch(prefetchColour, 1)})
-	d.legend(append(items, d.memoryLegend()...))
+	items = append(items, legendItem{"offload", swatch(uploadColour)}, legendItem{"prefetch", swatch(prefetchColour)})
+	d.legend(items)
+	d.legendAt(d.curveTop-13, d.memoryLegend())
 }
 
 // offloadTrace writes a plan with transfers of activations: its computations
@@ -116,7 +121,7 @@ func offloadTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		return fmt.Errorf("trace: %w", err)
 	}
 	events := []traceEvent{process("GPU")}
-	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, period: lastEnd(p)}
+	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, again: recomputed(p), period: lastEnd(p)}
 	for k, l := range lanesOf(in) {
 		events = append(events, thread(k+1, l.name)...)
 		events = append(events, d.track(k+1, d.ops(l.kinds))...)

@@ -78,8 +78,8 @@ func TestOffloadWithRecomputation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"F_ck, F_none", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<",
-		"makespan 10 s", "limit",
+		">forward (checkpoint)<", ">recomputed forward<", "url(#recomputed)", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<",
+		"step time 10 s", "limit",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)

@@ -55,21 +55,22 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	d.open(d.curveEnd + bottom)
 	u := platform.TimeUnit(end)
 	d.heading(in.Title(), fmt.Sprintf("span %s %s, makespan %s %s", number(s.Span/u.Size), u.Name, number(s.Makespan/u.Size), u.Name))
-	forward := "forward"
+	var again []legendItem
 	if slices.ContainsFunc(list, func(s stages.Stage) bool { return s.RecomputeTime > 0 }) {
-		forward += ", again before backward"
+		again = []legendItem{{"recomputed forward", swatch(recomputeFill)}}
 	}
-	kinds := []legendItem{{forward, swatch(forwardColour, 1)}, {"backward", swatch(backwardColour, 1)}}
+	kinds := []legendItem{{"forward", swatch(forwardColour)}, {"backward", swatch(backwardColour)}}
 	if slices.ContainsFunc(list, func(s stages.Stage) bool { return s.Split() }) {
 		kinds[1].name = "backward (input)"
-		kinds = append(kinds, legendItem{"backward (weights)", swatch(prefetchColour, 1)})
+		kinds = append(kinds, legendItem{"backward (weights)", swatch(prefetchColour)})
 	}
+	kinds = append(kinds, again...)
 	kinds = append(kinds, legendItem{"micro-batch", `<text y="9">3</text>`})
 	if len(list) > len(s.GPUs) {
 		kinds = append(kinds, legendItem{"of a later stage of the GPU", `<text y="9" font-weight="bold">3</text>`})
 	}
 	if p.Moves() {
-		kinds = append(kinds, legendItem{"to the host", swatch(uploadColour, 1)}, legendItem{"back", swatch(lightColour, 1)})
+		kinds = append(kinds, legendItem{"to the host", swatch(uploadColour)}, legendItem{"back", swatch(lightColour)})
 	}
 	d.legend(kinds)
 	d.legendAt(d.curveTop-13, memory.legend())
@@ -138,7 +139,7 @@ func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
 	d.printf("<g><title>%s</title>", escape(fmt.Sprintf("%s: %.6g to %.6g %s", o, o.Start/u.Size, o.End/u.Size, u.Name)))
 	d.bar(y, piece{o.Start, o.End}, colour)
 	if again > 0 {
-		d.bar(y, piece{o.Start, o.Start + again}, forwardColour)
+		d.bar(y, piece{o.Start, o.Start + again}, recomputeFill)
 	}
 	d.flushNumber(y, o, gpus)
 	d.printf("</g>\n")

@@ -94,7 +94,7 @@ func (m *panels) legend() []legendItem {
 	if len(m.list) == 0 {
 		return nil
 	}
-	return []legendItem{{m.fixed, swatch(weightColour, curveOpacity)}, {"activations", swatch(activationColour, curveOpacity)}}
+	return []legendItem{{m.fixed, swatch(weightColour)}, {"activations", swatch(activationColour)}}
 }
 
 func (m *panels) draw() {
@@ -130,7 +130,7 @@ func (m *panels) panel(p *panel, top float64, u platform.AxisUnit) {
 		{"activations", activationColour, periodic.Sample.Total},
 		{m.fixed, weightColour, func(s periodic.Sample) float64 { return s.Weights }},
 	} {
-		m.printf("<path fill=\"%s\" fill-opacity=\"%g\" d=\"M%s %s", area.colour, curveOpacity, px(left), px(bottom))
+		m.printf("<path fill=\"%s\" d=\"M%s %s", area.colour, px(left), px(bottom))
 		m.steps(p.samples, "L", area.bytes, y, false)
 		m.printf("V%sZ\"><title>%s of %s</title></path>\n", px(bottom), area.name, p.name)
 	}

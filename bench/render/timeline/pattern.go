@@ -101,14 +101,14 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	d.open(d.curveEnd + bottom)
 	d.heading("", d.patternMeasures())
 	items := []legendItem{
-		{"forward", swatch(forwardColour, 1)},
-		{"backward", swatch(backwardColour, 1)},
-		{"activation sent", swatch(prefetchColour, 1)},
-		{"gradient sent", swatch(uploadColour, 1)},
+		{"forward", swatch(forwardColour)},
+		{"backward", swatch(backwardColour)},
+		{"activation sent", swatch(prefetchColour)},
+		{"gradient sent", swatch(uploadColour)},
 	}
 	example := "layer 5 of " + miniBatch(p.K, 2)
 	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpAR }) {
-		items = append(items, legendItem{"all-reduce", swatch(gradientColour, 1)})
+		items = append(items, legendItem{"all-reduce", swatch(gradientColour)})
 	} else { // there is room for it
 		example += " in period j"
 	}

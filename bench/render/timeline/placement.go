@@ -102,7 +102,7 @@ func (a *heights) buffer(i int) {
 	upper, lower := a.y(at+size), a.y(at)
 	fill := [...]string{forwardColour, backwardColour, prefetchColour, weightColour, uploadColour, activationColour}[i%6]
 	a.printf("<g><title>%s: [%d, %d), %s from %s on</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" "+
-		"fill-opacity=\"0.8\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
+		"stroke=\"#fff\" stroke-width=\"0.5\"/>",
 		escape(x.ID), x.Lower, x.Upper, platform.FormatBytes(size), platform.FormatBytes(at), px(begin), px(upper), px(end-begin),
 		px(lower-upper), fill)
 	if lower-upper > fontSize && end-begin > textWidth(x.ID, labelSize)+4 {

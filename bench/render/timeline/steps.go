@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -21,12 +22,12 @@ import (
 // Colours of what rematerialization computes and keeps.
 const (
 	allColour   = "#0072b2" // F_all
-	cheapColour = "#56b4e9" // F_ck, F_none
-	aStay       = "#9ecae9" // a kept
-	abarStay    = "#5f9fd0" // ā kept
-	deltaStay   = "#f3c37a" // a gradient kept
+	cheapColour = "#3f8fca" // F_ck, F_none
+	aStay       = "#7c93a6" // a kept
+	abarStay    = "#5a8fb8" // ā kept
+	deltaStay   = "#b07a2a" // a gradient kept
 
-	overheadColour = "#f0e442" // memory for the running operation alone
+	overheadColour = "#968300" // memory for the running operation alone
 )
 
 // A span is an operation, or the time that something is kept, in a row.
@@ -35,6 +36,7 @@ type span struct {
 	start, end float64
 	kind       string // of an operation: plan.Op.Op; of something kept: a tensor
 	title      string
+	recomputed bool
 }
 
 // steps is a plan of operations one after the other: rows, from the top, what
@@ -121,7 +123,7 @@ func (d *stepsDrawing) draw() {
 		d.rect(k, stayColour(k.kind), 0.25*d.row)
 	}
 	for _, c := range d.computed {
-		d.rect(c, stepColour(c.kind), 0)
+		d.rect(c, stepColour(c), 0)
 	}
 	d.curve()
 	d.printf("</svg>\n")
@@ -136,8 +138,11 @@ func (d *stepsDrawing) rect(s span, colour string, inset float64) {
 		px(d.x(s.start)), px(d.y(s.row)+inset), px(width), px(max(d.row-2*inset, 0.6)), colour, escape(s.title))
 }
 
-func stepColour(kind string) string {
-	switch kind {
+func stepColour(s span) string {
+	if s.recomputed {
+		return recomputeFill
+	}
+	switch s.kind {
 	case plan.OpFAll, plan.OpF, plan.OpC:
 		return allColour
 	case plan.OpFCk, plan.OpFNone:
@@ -160,10 +165,11 @@ func stayColour(tensor string) string {
 
 func (d *stepsDrawing) header() {
 	d.heading("", d.period)
-	d.legend(append(d.rowLegend(), d.memoryLegend()...))
+	d.legend(d.rowLegend())
+	d.legendAt(d.curveTop-13, d.memoryLegend())
 }
 
-// heading writes which plan is drawn, its makespan and its memory.
+// heading writes which plan is drawn, its step time and its memory.
 func (d *stepsDrawing) heading(name string, makespan float64) {
 	peak := 0.0
 	for i := range d.memory {
@@ -173,7 +179,7 @@ func (d *stepsDrawing) heading(name string, makespan float64) {
 	if d.slots {
 		memory = fmt.Sprintf("peak %s of %s slots", number(peak), number(d.plan.Platform.Memory))
 	}
-	d.drawing.heading(name, "makespan "+platform.FormatSeconds(makespan)+", "+memory)
+	d.drawing.heading(name, "step time "+platform.FormatSeconds(makespan)+", "+memory)
 }
 
 // rowName says what the rows are.
@@ -189,20 +195,22 @@ func (d *stepsDrawing) rowName() string {
 
 // rowLegend says what the colours of the rows are.
 func (d *stepsDrawing) rowLegend() []legendItem {
-	forward, backward := legendItem{"forward", swatch(allColour, 1)}, legendItem{"backward", swatch(backwardColour, 1)}
-	kept, gradient := legendItem{"kept", swatch(aStay, 1)}, legendItem{"gradient kept", swatch(deltaStay, 1)}
+	forward, backward := legendItem{"forward", swatch(allColour)}, legendItem{"backward", swatch(backwardColour)}
+	again := legendItem{"recomputed forward", swatch(recomputeFill)}
+	kept, gradient := legendItem{"kept", swatch(aStay)}, legendItem{"gradient kept", swatch(deltaStay)}
 	switch {
 	case d.slots:
-		return []legendItem{forward, {"loss", swatch(gradientColour, 1)}, backward, kept, gradient}
+		return []legendItem{forward, again, {"loss", swatch(gradientColour)}, backward, kept, gradient}
 	case d.graph:
-		return []legendItem{forward, backward, kept, gradient}
+		return []legendItem{forward, again, backward, kept, gradient}
 	}
 	return []legendItem{
-		{"F_all", swatch(allColour, 1)},
-		{"F_ck, F_none", swatch(cheapColour, 1)},
-		{"B", swatch(backwardColour, 1)},
-		{"ā kept", swatch(abarStay, 1)},
-		{"a kept", swatch(aStay, 1)},
+		{"forward (saves for backward)", swatch(allColour)},
+		{"forward (checkpoint)", swatch(cheapColour)},
+		again,
+		backward,
+		{"saved activations kept", swatch(abarStay)},
+		{"output kept", swatch(aStay)},
 	}
 }
 
@@ -215,18 +223,18 @@ type memoryPart struct {
 // memoryParts are what memory is used for, in the order in which the curve
 // stacks it.
 var memoryParts = []memoryPart{
-	{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
-	{"saved ā", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+	{"outputs", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
+	{"saved for backward", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
 	{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
-	{"overhead", overheadColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
+	{"temporary", overheadColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
 }
 
 // memoryLegend says what the colours of the curve are, of those it has.
 func (d *stepsDrawing) memoryLegend() []legendItem {
-	list := []legendItem{{}}
+	var list []legendItem
 	for _, part := range d.memoryParts() {
 		if slices.ContainsFunc(d.memory, func(m plan.MemoryStep) bool { return part.value(m.During) > 0 }) {
-			list = append(list, legendItem{part.name, swatch(part.colour, curveOpacity)})
+			list = append(list, legendItem{part.name, swatch(part.colour)})
 		}
 	}
 	return list
@@ -276,7 +284,7 @@ func (d *stepsDrawing) curve() {
 		if outline == "" {
 			continue
 		}
-		d.printf("<path fill=\"%s\" fill-opacity=\"%g\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, curveOpacity, outline[1:],
+		d.printf("<path fill=\"%s\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, outline[1:],
 			lower.String(), part.name)
 	}
 	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
@@ -324,7 +332,7 @@ func (h *held) free(row int, tensor string, t float64) {
 	if since, here := h.since[k]; here {
 		delete(h.since, k)
 		if t > since {
-			h.kept = append(h.kept, span{row, since, t, tensor, tensor + " of " + h.label(row) + " kept"})
+			h.kept = append(h.kept, span{row, since, t, tensor, tensor + " of " + h.label(row) + " kept", false})
 		}
 	}
 }
@@ -332,8 +340,10 @@ func (h *held) free(row int, tensor string, t float64) {
 // chainSteps has a row a layer, the loss on top.
 func chainSteps(c *chain.Chain, p *plan.Plan) *steps {
 	n := c.Len()
-	s := &steps{rows: n, label: func(row int) string { return strconv.Itoa(n - row) }}
-	h := &held{s, map[key]float64{}}
+	s := &steps{rows: n, label: func(row int) string {
+		return short(cmp.Or(c.Layers[n-row-1].Name, strconv.Itoa(n-row)), mostName)
+	}}
+	h, again := &held{s, map[key]float64{}}, recomputed(p)
 	row := func(l int) int { return n - l }
 	for k := range p.Ops {
 		o := &p.Ops[k]
@@ -345,7 +355,7 @@ func chainSteps(c *chain.Chain, p *plan.Plan) *steps {
 			if name := c.Layers[o.Layer-1].Name; name != "" {
 				title += " (" + name + ")"
 			}
-			s.computed = append(s.computed, span{row(o.Layer), o.Start, o.End, o.Op, title})
+			s.computed = append(s.computed, span{row(o.Layer), o.Start, o.End, o.Op, title, again[o]})
 		}
 		switch o.Op {
 		case plan.OpFAll:
@@ -398,7 +408,7 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 		storage[g.Storages[i].ID] = i
 	}
 	s := &steps{rows: rows, label: func(row int) string { return short(names[row], mostName) }}
-	h := &held{s, map[key]float64{}}
+	h, again := &held{s, map[key]float64{}}, recomputed(p)
 	here, kept := make([]bool, len(g.Storages)), make([]int, g.Len()) // kept: of each node, how many are here
 	for k := range p.Ops {
 		o := &p.Ops[k]
@@ -407,7 +417,7 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 			if tensor[x] == plan.TensorDelta {
 				kind = plan.OpB
 			}
-			s.computed = append(s.computed, span{row[x], o.Start, o.End, kind, o.Node})
+			s.computed = append(s.computed, span{row[x], o.Start, o.End, kind, o.Node, again[o]})
 			h.keep(row[x], tensor[x], o.End)
 			for _, i := range g.Nodes[x].Writes {
 				if !here[i] {
@@ -453,11 +463,12 @@ func joinSteps(j *join.Join, p *plan.Plan) *steps {
 		}
 	}
 	s := &steps{rows: rows, label: func(row int) string { return fmt.Sprintf("%d: %d", branch[row]+1, row-first[branch[row]]) }}
+	again := recomputed(p)
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		if o.Op == plan.OpLoss {
 			for b := range first {
-				s.computed = append(s.computed, span{first[b] + j.Branches[b], o.Start, o.End, o.Op, o.String()})
+				s.computed = append(s.computed, span{first[b] + j.Branches[b], o.Start, o.End, o.Op, o.String(), false})
 			}
 			continue
 		}
@@ -465,7 +476,7 @@ func joinSteps(j *join.Join, p *plan.Plan) *steps {
 			continue
 		}
 		if o.Op == plan.OpF || o.Op == plan.OpB {
-			s.computed = append(s.computed, span{first[o.Branch-1] + o.Layer, o.Start, o.End, o.Op, o.String()})
+			s.computed = append(s.computed, span{first[o.Branch-1] + o.Layer, o.Start, o.End, o.Op, o.String(), again[o]})
 		}
 	}
 	joinStays(s, j.Branches, first, p)

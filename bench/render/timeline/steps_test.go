@@ -3,7 +3,9 @@ package timeline
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -113,9 +115,52 @@ func TestStepsSVGIsXML(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
-	for _, want := range []string{"F_all_2 (two)", "abar of 1 kept", "limit", "makespan 9 s"} {
+	for _, want := range []string{"F_all_2 (two)", "abar of one kept", ">recomputed forward<", "limit", "step time 9 s"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)
+		}
+	}
+}
+
+// The forward of layer 1 runs twice; the second time it is hatched.
+func TestRecomputedIsHatched(t *testing.T) {
+	in, p := threeLayers()
+	var b bytes.Buffer
+	if err := drawSVG(&b, in, p, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if operation := strings.Contains(line, "<title>F_all_"); operation && strings.Contains(line, recomputeFill) != (strings.Contains(line, "F_all_1") &&
+			!strings.Contains(line, "x=\"84\"")) {
+			t.Errorf("not the second run alone is hatched: %s", line)
+		}
+	}
+	if n := strings.Count(b.String(), "fill=\""+recomputeFill); n != 2 {
+		t.Errorf("%d hatched, one operation and the legend expected", n)
+	}
+}
+
+// Every colour has a contrast of at least 3:1 to the white ground (WCAG 2.1, 1.4.11).
+func TestColoursCanBeSeen(t *testing.T) {
+	for _, colour := range []string{
+		forwardColour, backwardColour, prefetchColour, uploadColour, weightColour, activationColour, gradientColour, recomputeColour,
+		lightColour, allColour, cheapColour, aStay, abarStay, deltaStay, overheadColour,
+	} {
+		var c [3]uint8
+		if _, err := fmt.Sscanf(colour, "#%02x%02x%02x", &c[0], &c[1], &c[2]); err != nil {
+			t.Fatal(err)
+		}
+		luminance := 0.0
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			v := float64(c[i]) / 255
+			if v <= 0.03928 {
+				luminance += weight * v / 12.92
+			} else {
+				luminance += weight * math.Pow((v+0.055)/1.055, 2.4)
+			}
+		}
+		if contrast := 1.05 / (luminance + 0.05); contrast < 3 {
+			t.Errorf("%s has a contrast of %.2f to white", colour, contrast)
 		}
 	}
 }

@@ -24,16 +24,20 @@ type Options struct {
 	Width int // pixels; 0: 1000, more for patterns of many mini-batches
 }
 
-// Colours of Okabe and Ito, which people with any colour vision tell apart.
+// Colours after Okabe and Ito, which people with any colour vision tell apart, with a contrast of at least 3:1 to white.
 const (
-	forwardColour    = "#56b4e9"
-	backwardColour   = "#e69f00"
+	forwardColour    = "#3f8fca"
+	backwardColour   = "#b87d00"
 	prefetchColour   = "#009e73"
-	uploadColour     = "#cc79a7"
+	uploadColour     = "#c0699a"
 	weightColour     = "#0072b2"
-	activationColour = "#b8b8b8"
+	activationColour = "#8a8a8a"
 	gradientColour   = "#d55e00"
+	recomputeColour  = "#a63603"
 )
+
+// recomputeFill is the hatch of forwards that run a second time, which open defines.
+const recomputeFill = "url(#recomputed)"
 
 // Measures of the picture in pixels.
 const (
@@ -48,8 +52,6 @@ const (
 	bottom      = 40 // axis
 	fontSize    = 11
 	labelSize   = 9.5
-
-	curveOpacity = 0.75 // lets the grid through
 )
 
 // A lane is one resource of the picture.
@@ -124,8 +126,9 @@ func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 type drawing struct {
 	*bufio.Writer
 	chain    *chain.Chain
-	backward map[string]bool // the nodes of a graph that are no forwards
-	instance plan.Instance   // of a pattern
+	backward map[string]bool   // the nodes of a graph that are no forwards
+	again    map[*plan.Op]bool // the forwards that run a second time
+	instance plan.Instance     // of a pattern
 	plan     *plan.Plan
 	samples  []periodic.Sample
 
@@ -169,6 +172,8 @@ func (d *drawing) open(height float64) {
 	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, "+
 		"sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
 		px(d.width), px(height), px(d.width), px(height), fontSize)
+	d.printf("<defs><pattern id=\"recomputed\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"+
+		"<rect width=\"5\" height=\"5\" fill=\"%s\"/><rect width=\"1.2\" height=\"5\" fill=\"#fff\"/></pattern></defs>\n", recomputeColour)
 	d.printf("<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
 }
 
@@ -193,15 +198,15 @@ func (d *drawing) header() {
 	}
 	d.heading(d.chain.Name, "period "+platform.FormatSeconds(d.period)+", "+ofLimit(peak, d.plan.Platform.Memory))
 	d.legend([]legendItem{
-		{"forward", swatch(forwardColour, 1)},
-		{"backward", swatch(backwardColour, 1)},
-		{"prefetch", swatch(prefetchColour, 1)},
-		{"upload", swatch(uploadColour, 1)},
+		{"forward", swatch(forwardColour)},
+		{"backward", swatch(backwardColour)},
+		{"prefetch", swatch(prefetchColour)},
+		{"upload", swatch(uploadColour)},
 		{"discard", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`},
 		{"", ""}, // lanes above, curve below
-		{"weights", swatch(weightColour, curveOpacity)},
-		{"gradients", swatch(gradientColour, curveOpacity)},
-		{"activations", swatch(activationColour, curveOpacity)},
+		{"weights", swatch(weightColour)},
+		{"gradients", swatch(gradientColour)},
+		{"activations", swatch(activationColour)},
 	})
 }
 
@@ -241,8 +246,8 @@ func (d *drawing) legendAt(y float64, items []legendItem) {
 }
 
 // swatch is a sample of a colour in the legend.
-func swatch(colour string, opacity float64) string {
-	return fmt.Sprintf(`<rect width="10" height="10" fill="%s" fill-opacity="%g"/>`, colour, opacity)
+func swatch(colour string) string {
+	return fmt.Sprintf(`<rect width="10" height="10" fill="%s"/>`, colour)
 }
 
 // memory returns what the memory axis must show.
@@ -295,8 +300,29 @@ func (d *drawing) lane(y float64, l lane) {
 	d.labels(y, ops)
 }
 
+// recomputed returns the operations that compute a layer or node that was computed before.
+func recomputed(p *plan.Plan) map[*plan.Op]bool {
+	ran, again := map[string]bool{}, map[*plan.Op]bool{}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		what := o.Node
+		switch o.Op {
+		case plan.OpF, plan.OpFAll, plan.OpFCk, plan.OpFNone:
+			what = fmt.Sprint(o.Branch, " ", o.Layer)
+		case plan.OpC:
+		default:
+			continue
+		}
+		again[o], ran[what] = ran[what], true
+	}
+	return again
+}
+
 // colour is that of an operation; of a graph's, by the phase of its node.
 func (d *drawing) colour(o *plan.Op) string {
+	if d.again[o] {
+		return recomputeFill
+	}
 	if d.backward[o.Node] {
 		return backwardColour
 	}
@@ -521,7 +547,7 @@ func (d *drawing) curve() {
 	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2),
 		u.Name)
 	for _, s := range stacks {
-		d.printf("<g><title>%s</title><path fill=\"%s\" fill-opacity=\"%g\" d=\"", s.name, s.colour, curveOpacity)
+		d.printf("<g><title>%s</title><path fill=\"%s\" d=\"", s.name, s.colour)
 		d.steps(d.samples, "M", s.to, y, false)
 		d.steps(d.samples, "L", s.from, y, true)
 		d.printf("Z\"/></g>\n")

@@ -83,10 +83,10 @@ func (d *swapDrawing) function(o *plan.Op) *functions.Function {
 func (d *swapDrawing) swapHeader() {
 	d.heading(d.sequence.Name, lastEnd(d.plan, plan.OpRun))
 	d.legend(append([]legendItem{
-		{"forward", swatch(forwardColour, 1)},
-		{"backward", swatch(backwardColour, 1)},
-		{"in", swatch(prefetchColour, 1)},
-		{"out", swatch(uploadColour, 1)},
+		{"forward", swatch(forwardColour)},
+		{"backward", swatch(backwardColour)},
+		{"in", swatch(prefetchColour)},
+		{"out", swatch(uploadColour)},
 		{"drop", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`},
 	}, d.memoryLegend()...))
 }

@@ -90,11 +90,7 @@ func thread(tid int, name string) []traceEvent {
 // track returns the events of one resource, none overlapping another.
 func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 	var events []traceEvent
-	ran := map[int]bool{} // layers whose forward has run
 	for _, o := range ops {
-		forward := slices.Contains([]string{plan.OpFAll, plan.OpFCk, plan.OpFNone}, o.Op.Op)
-		recomputed := forward && ran[o.Layer]
-		ran[o.Layer] = ran[o.Layer] || forward
 		for _, p := range o.pieces {
 			e := traceEvent{Name: o.String(), Phase: "X", Cat: o.Op.Op, Time: inMicroseconds(p.start), PID: 1, TID: tid, Args: map[string]any{
 				"layer": o.Layer, "start": o.Start, "end": o.End,
@@ -102,7 +98,7 @@ func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 			if l := d.layer(o.Op); l != nil && l.Name != "" {
 				e.Args["name"] = l.Name
 			}
-			if recomputed {
+			if d.again[o.Op] {
 				e.Args["recomputed"] = true
 			}
 			if o.Resource != "" { // of a pattern
@@ -186,17 +182,13 @@ func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		{Name: "thread_name", Phase: "M", PID: 1, TID: 1, Args: map[string]any{"name": "compute"}},
 	}
 	var free microseconds
-	ran := map[int]bool{} // rows whose forward has run
 	for _, c := range s.computed {
 		start := max(free, inMicroseconds(c.start))
 		free = max(start, inMicroseconds(c.end))
 		dur := free - start
 		args := map[string]any{"layer": s.label(c.row)}
-		if c.kind != plan.OpB {
-			if ran[c.row] {
-				args["recomputed"] = true
-			}
-			ran[c.row] = true
+		if c.recomputed {
+			args["recomputed"] = true
 		}
 		events = append(events, traceEvent{Name: c.title, Phase: "X", Cat: c.kind, Time: start, Dur: &dur, PID: 1, TID: 1, Args: args})
 	}
