@@ -34,6 +34,7 @@ func Probes() []Probe {
 		{"stages on two processors", 1000, twoProcessors}, // lp_solve 5.5.2.5 says 1230
 		{"one point", -175.91, onePoint},                  // HiGHS 1.10.0 says infeasible
 		{"HiGHS 2204", 6, highs2204},                      // 1.10.0 says infeasible
+		{"HiGHS 2446", 0, highs2446},                      // 1.10.0 says infeasible
 		{"unbounded", math.Inf(1), noEnd},                 // HiGHS 1.15.1 says optimal, 0
 	}
 }
@@ -295,6 +296,27 @@ func highs2204() *milp.Model {
 		m.row(corner.odd, corner.odd, terms...)
 	}
 	return m.min(count...)
+}
+
+// highs2446 is what is left of the public model of that issue, 1,963 rows and 2,200 columns,
+// when rows are taken out and columns fixed where a known point has them, as long as 1.10.0
+// says infeasible: x_0 = 7.2159, all others 0.
+func highs2446() *milp.Model {
+	m := newProbe("HiGHS 2446")
+	x := [10]milp.Var{m.col(milp.Continuous, 0, 5000), m.col(milp.Continuous, 0, 500)}
+	for j := 2; j < 8; j++ {
+		x[j] = m.col(milp.Continuous, 0, 1000)
+	}
+	x[8], x[9] = m.col(milp.Binary, 0, 1), m.col(milp.Binary, 0, 1)
+	term := func(c float64, j int) milp.Term { return milp.Term{Coef: c, Var: x[j]} }
+	m.row(-7.2159, -7.2159, term(-1, 0), term(-1, 1))
+	m.row(0, 0, term(1, 1), term(-0.5, 2), term(1./120, 3), term(1./120, 4))
+	m.row(0, 0, term(-0.5, 5), term(1./120, 6), term(1./120, 7))
+	m.row(0, 0, term(1, 2), term(-1, 4))
+	m.row(0, 0, term(-1, 2), term(1, 3), term(1, 5), term(-1, 7))
+	m.row(0, 0, term(1, 2), term(-1000, 8))
+	m.row(0, 0, term(1, 5), term(-1000, 9))
+	return m.min()
 }
 
 // noEnd is max −5n − 4x, −5n − 5x + 5y ≤ 0, −5x + 5y ≥ −1, x and y ≤ 0, n binary.

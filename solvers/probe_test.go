@@ -45,6 +45,7 @@ func TestProbesAreSolved(t *testing.T) {
 		"memory to the last byte":   {1, 1},
 		"stages on two processors":  {1000, 1, 0, 0, 1, 0, 0, 0},
 		"one point":                 {8.89, 0.29, 0, 4},
+		"HiGHS 2446":                {7.2159, 9: 0},
 		"HiGHS 2204":                {2: 1, 4: 1, 12: 1, 14: 1, 22: 1, 23: 1, 32: 1, 36: 0},
 	}
 	for _, p := range solvers.Probes() {
