@@ -143,7 +143,7 @@ func exitCode(err error) int {
 	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid):
 		return exitInvalid
 	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, solve.ErrInput), errors.Is(err, solvers.ErrOption),
-		errors.Is(err, solvers.ErrUnsupported):
+		errors.Is(err, solvers.ErrUnsupported), errors.Is(err, solvers.ErrMissing):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan

@@ -156,7 +156,11 @@ func (p *lpReader) section() string {
 	if t.kind != 'a' || !t.first || p.at+1 < len(p.tokens) && p.tokens[p.at+1].kind == ':' {
 		return ""
 	}
-	return lpSections[strings.ToLower(t.text)]
+	word := strings.ToLower(t.text)
+	if next := p.tokens[min(p.at+1, len(p.tokens)-1)]; word == "general" && next.line == t.line && strings.HasPrefix(strings.ToLower(next.text), "constraint") {
+		word = "general_constraints"
+	}
+	return lpSections[word]
 }
 
 func (p *lpReader) file() error {

@@ -38,7 +38,7 @@ type Engine struct {
 // Available returns nil if the program is installed, else why not.
 func (e Engine) Available() error {
 	if _, err := exec.LookPath(e.Program); err != nil {
-		return fmt.Errorf("%w: no program %s on PATH", solvers.ErrMissing, e.Program)
+		return fmt.Errorf("%w: no program %s on PATH; install it with: %s", solvers.ErrMissing, e.Program, e.Dialect.Install)
 	}
 	return nil
 }

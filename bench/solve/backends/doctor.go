@@ -42,7 +42,9 @@ func Examine(ctx context.Context) (found []Checkup, err error) {
 func (c *Checkup) Text(w io.Writer) {
 	if !c.OK {
 		fmt.Fprintf(w, "%-13s missing  %s\n", c.Backend, strings.Join(strings.Fields(c.Missing), " "))
-		fmt.Fprintf(w, "%-13s          install it with: %s\n", "", c.Install)
+		if !strings.Contains(c.Missing, c.Install) {
+			fmt.Fprintf(w, "%-13s          install it with: %s\n", "", c.Install)
+		}
 		return
 	}
 	fmt.Fprintf(w, "%-13s ok       %s\n", c.Backend, c.Version)
