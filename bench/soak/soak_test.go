@@ -13,20 +13,21 @@ import (
 	"workbench/bench/solve/method"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
-	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
 // Every kind of contradiction is found, and what agrees is none.
 func TestJudge(t *testing.T) {
-	c := exhaustive.RandomChain(rand.New(rand.NewPCG(1, 1)), 3)
+	c := random.Chain(rand.New(rand.NewPCG(1, 1)), 3)
 	in := &solve.Instance{Instance: c}
-	least, optimum, err := exhaustive.Remat(c, 100, testcase.States)
+	least, optimum, err := optimumremat.Search(c, 100, testcase.States)
 	if err != nil || least == 0 {
 		t.Fatal(least, err)
 	}
@@ -125,7 +126,7 @@ func TestBetweenWholeTimes(t *testing.T) {
 
 // What is smaller is valid and differs.
 func TestSmaller(t *testing.T) {
-	x := trial{Trial: testcase.Trial{In: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}
+	x := trial{Trial: testcase.Trial{In: random.Chain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}
 	n := 0
 	for y := range x.smaller {
 		n++

@@ -52,7 +52,7 @@ func csvOffsets(l *lifetimes.Lifetimes, offsets []float64) (list []plan.Offset) 
 // placedElsewhere returns the plan of offsets in bytes. Its memory is that of the pools, or
 // of those without a capacity what the offsets need.
 func placedElsewhere(l *lifetimes.Lifetimes, offsets []plan.Offset) *plan.Plan {
-	p := plan.NewPlacement("elsewhere", l, platform.Platform{})
+	p := plan.New(plan.Placement, "elsewhere", l, platform.Platform{})
 	p.Unit, p.Offsets = platform.Byte, offsets
 	at := map[string]float64{}
 	for _, o := range offsets {

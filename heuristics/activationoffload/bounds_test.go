@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestFractionalIsReached(t *testing.T) {
 	r := testfile.Random(t, 11, 11)
 	for k := range 3000 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(10))
+		c := random.Chain(r, 1+r.IntN(10))
 		p := device(r, c)
 		if k%2 == 0 {
 			smooth(r, c)

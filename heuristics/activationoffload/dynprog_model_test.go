@@ -4,17 +4,17 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 )
 
 // dynProgCase draws a chain, with small numbers or long ones, and a platform whose
 // memory is in the range where it matters.
 func dynProgCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
-	c := exhaustive.RandomChain(r, layers)
+	c := random.Chain(r, layers)
 	p := platform.Platform{Bandwidth: []float64{0.5, 1, 1, 2, 4}[r.IntN(5)]}
 	low, high := view.Range(c)
 	p.Memory = low + float64(r.IntN(int(high-low)+1))

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -100,7 +100,7 @@ func TestBadChoice(t *testing.T) {
 func TestLeastMemory(t *testing.T) {
 	r := testfile.Random(t, 9, 9)
 	for range testfile.Cases(200) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(6))
+		c := random.Chain(r, 1+r.IntN(6))
 		low, high := view.Range(c)
 		if low > high {
 			t.Fatalf("range %v to %v\n%+v", low, high, c)

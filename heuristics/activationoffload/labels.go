@@ -24,7 +24,7 @@ import (
 // before the computations of its label have ended.
 //
 // Of activations of one size those with the least numbers are away. Each is
-// offloaded at most once and then fetched once (exhaustive.Offload, 1). Let the
+// offloaded at most once and then fetched once (exhaustive/activationoffload.Search, 1). Let the
 // q-th least activation of the size have the q-th offload and the prefetch that is
 // q-th from the end, or none of the two if that prefetch comes first. The first q
 // offloads were of q activations, of which the one with the largest number is no

@@ -9,10 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -20,15 +22,15 @@ import (
 // next to it, at some pace.
 func drawMixed(t *rapid.T) (*chain.Chain, platform.Platform) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
-	c, memory, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(5))
+	c, memory, bandwidth := random.Offload(r, 1+r.IntN(5))
 	if r.IntN(2) == 0 {
-		c, memory, bandwidth = exhaustive.Magnify(r, c, memory, bandwidth)
+		c, memory, bandwidth = random.Magnify(r, c, memory, bandwidth)
 	} else {
-		c, memory = exhaustive.MixSizes(r, c)
+		c, memory = random.MixSizes(r, c)
 		bandwidth = memory/float64(1+r.IntN(8)) + 1
 	}
-	pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
-	return exhaustive.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
+	pace := random.Paces[r.IntN(len(random.Paces))]
+	return random.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
 }
 
 // At the edge of memory, whatever the magnitudes: a plan if and only if there is
@@ -36,7 +38,7 @@ func drawMixed(t *rapid.T) (*chain.Chain, platform.Platform) {
 func TestMixedMagnitudes(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawMixed(t)
-		want, _, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<20)
+		want, _, err := optimumactivationoffload.Search(c, p.Memory, p.Bandwidth, 1<<20)
 		switch {
 		case errors.Is(err, exhaustive.ErrLimit):
 			t.Skip("too many states")

@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -86,7 +86,7 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 	r := testfile.Random(t, 2, 2)
 	found := map[string]int{}
 	for k := range 600 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(12))
+		c := random.Chain(r, 1+r.IntN(12))
 		p := device(r, c)
 		if k%2 == 0 {
 			smooth(r, c)
@@ -203,7 +203,7 @@ func bestOrders(in *instance) float64 {
 func TestBestOrdersAreOptimalForThreeLayers(t *testing.T) {
 	r := testfile.Random(t, 3, 3)
 	for range 1500 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(3))
+		c := random.Chain(r, 1+r.IntN(3))
 		p := device(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {
@@ -292,7 +292,7 @@ func TestTFLMSNeverWaitsForMemory(t *testing.T) {
 	r := testfile.Random(t, 21, 21)
 	found := 0
 	for range 300 {
-		c := exhaustive.RandomChain(r, 2+r.IntN(8))
+		c := random.Chain(r, 2+r.IntN(8))
 		p := device(r, c)
 		got, err := TFLMS(context.Background(), c, p)
 		if err != nil {
@@ -329,7 +329,7 @@ func TestTFLMSNeverWaitsForMemory(t *testing.T) {
 func TestGreedyOffloadsAsLittleAsItCan(t *testing.T) {
 	r := testfile.Random(t, 22, 22)
 	for range 500 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		in, err := newInstance(c, device(r, c))
 		if err != nil {
 			t.Fatal(err)
@@ -356,7 +356,7 @@ func TestVDNNTriesEveryThreshold(t *testing.T) {
 	r := testfile.Random(t, 23, 23)
 	half := 0
 	for range 500 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		in, err := newInstance(c, device(r, c))
 		if err != nil {
 			t.Fatal(err)
@@ -398,7 +398,7 @@ func TestVDNNTriesEveryThreshold(t *testing.T) {
 func TestTransfersAsShortAsTheTolerance(t *testing.T) {
 	r, plans := rand.New(rand.NewPCG(3, 18)), 0
 	for range 300 {
-		c := exhaustive.RandomChain(r, 2+r.IntN(4))
+		c := random.Chain(r, 2+r.IntN(4))
 		low, high := view.Range(c)
 		if c.TotalTime() == 0 || low == high {
 			continue

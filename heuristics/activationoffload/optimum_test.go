@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -20,7 +22,7 @@ import (
 // one in which a prefetch may have to precede an offload: because of errata 4, or
 // because long computations leave time to exchange what is away.
 func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
-	c := exhaustive.RandomChain(r, layers)
+	c := random.Chain(r, layers)
 	p := device(r, c)
 	switch r.IntN(6) {
 	case 0:
@@ -35,9 +37,9 @@ func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 			l.ClampOverhead()
 		}
 	case 2:
-		c, p.Memory, p.Bandwidth = exhaustive.RandomOffload(r, max(3, layers))
+		c, p.Memory, p.Bandwidth = random.Offload(r, max(3, layers))
 	case 3, 4:
-		c = exhaustive.RandomChain(r, layers)
+		c = random.Chain(r, layers)
 		for i := range c.Layers {
 			l := &c.Layers[i]
 			l.Saved, l.ForwardOverhead, l.BackwardOverhead = 1+9*r.Float64(), 0, 0
@@ -70,7 +72,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	mixed := 0
 	for k := range testfile.Cases(12000) {
 		c, p := optimumCase(r, 1+r.IntN(6))
-		want, _, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<16)
+		want, _, err := optimumactivationoffload.Search(c, p.Memory, p.Bandwidth, 1<<16)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -66,7 +66,7 @@ func TestScheduleEqualsAllInterleavings(t *testing.T) {
 	r := testfile.Random(t, 1, 1)
 	fits := 0
 	for range 3000 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(5))
+		c := random.Chain(r, 1+r.IntN(5))
 		p := device(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {

@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -21,7 +23,7 @@ func TestSearchFindsOptima(t *testing.T) {
 	tight := 0
 	cases := testfile.Cases(300)
 	for range cases {
-		c := exhaustive.RandomChain(r, 1+r.IntN(4))
+		c := random.Chain(r, 1+r.IntN(4))
 		p := device(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {
@@ -65,17 +67,17 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	missed := 0
 	cases := testfile.Cases(80)
 	for k := range cases {
-		c := exhaustive.RandomChain(r, 3+r.IntN(5))
+		c := random.Chain(r, 3+r.IntN(5))
 		p := device(r, c)
 		switch k % 3 {
 		case 0:
 			smooth(r, c)
 			p.Memory, p.Bandwidth = between(r, c), 1000*p.Bandwidth
 		case 1: // one in four needs a prefetch before an offload
-			c, p.Memory, p.Bandwidth = exhaustive.RandomOffload(r, 5+r.IntN(3))
-			p.Memory = max(p.Memory, exhaustive.OffloadLeastMemory(c))
+			c, p.Memory, p.Bandwidth = random.Offload(r, 5+r.IntN(3))
+			p.Memory = max(p.Memory, random.OffloadLeastMemory(c))
 		}
-		want, best, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<20)
+		want, best, err := optimumactivationoffload.Search(c, p.Memory, p.Bandwidth, 1<<20)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -125,7 +127,7 @@ func TestSearchBeatsTheOthers(t *testing.T) {
 	r := testfile.Random(t, 5, 5)
 	others := append(methods(), method{"dynprog", DynProg})
 	for range testfile.Cases(10) {
-		c := exhaustive.RandomChain(r, 5+r.IntN(16))
+		c := random.Chain(r, 5+r.IntN(16))
 		smooth(r, c)
 		p := platform.Platform{Memory: between(r, c), Bandwidth: 1000}
 		got, err := Search(context.Background(), c, p, 1)
@@ -150,7 +152,7 @@ func TestSearchBeatsTheOthers(t *testing.T) {
 func TestSearchStartsFromTheOthers(t *testing.T) {
 	r := testfile.Random(t, 14, 14)
 	for range 300 {
-		c := exhaustive.RandomChain(r, 2+r.IntN(10))
+		c := random.Chain(r, 2+r.IntN(10))
 		p := device(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {
@@ -185,7 +187,7 @@ func TestSearchMixesTransfers(t *testing.T) {
 func TestEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	c := exhaustive.RandomChain(rand.New(rand.NewPCG(6, 6)), 12)
+	c := random.Chain(rand.New(rand.NewPCG(6, 6)), 12)
 	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 1}
 	got, err := Search(ctx, c, p, 1)
@@ -203,7 +205,7 @@ func TestDecoderAgreesWithMachine(t *testing.T) {
 	r := testfile.Random(t, 8, 8)
 	runs := 0
 	for range 2000 {
-		c := exhaustive.RandomChain(r, 2+r.IntN(6))
+		c := random.Chain(r, 2+r.IntN(6))
 		in, err := newInstance(c, device(r, c))
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/flush"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -25,7 +26,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(19, 2))
 	made, above := map[string]int{}, 0
 	for n := range testfile.Cases(200) {
-		in, p := optimum.Random(r)
+		in, p := random.Flush(r)
 		optimum, _, err := optimum.Search(in, p, 50_000)
 		if errors.Is(err, exhaustive.ErrInfeasible) || errors.Is(err, exhaustive.ErrLimit) {
 			continue
@@ -107,9 +108,9 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 		case plan.VShaped:
 			stageCount *= 2
 		}
-		in := optimum.RandomStages(r, stageCount, r.IntN(3) > 0)
+		in := random.Stages(r, stageCount, r.IntN(3) > 0)
 		if r.IntN(3) == 0 {
-			optimum.RandomCopies(r, in)
+			random.Copies(r, in)
 		}
 		p := platform.Platform{
 			Placement: placement, Processors: gpus, MicroBatches: jobs,
@@ -216,7 +217,7 @@ func TestNamedSchedules(t *testing.T) {
 // Steps of the annealing on eight GPUs with little memory, straight and on a V, and list scheduling.
 func BenchmarkSearch(b *testing.B) {
 	for stageCount, placement := range map[int]string{8: plan.Straight, 16: plan.VShaped} {
-		in := optimum.RandomStages(rand.New(rand.NewPCG(19, 6)), stageCount, true)
+		in := random.Stages(rand.New(rand.NewPCG(19, 6)), stageCount, true)
 		v, err := view.New(in, platform.Platform{Memory: 60, MicroBatches: 32, Placement: placement})
 		if err != nil {
 			b.Fatal(err)

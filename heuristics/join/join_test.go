@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimumjoin "workbench/model/exhaustive/join"
 	"workbench/model/instance/join"
 	"workbench/model/plan"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -136,7 +137,7 @@ func TestExhaustive(t *testing.T) {
 		if _, err := DP(context.Background(), j, least-1); !isInfeasible(err, least) {
 			t.Fatalf("%v keep %v, m = %d: %v", j.Branches, j.Keep, least-1, err)
 		}
-		if want, err := exhaustive.JoinLeastSlots(j, 1<<22); err != nil || want != least {
+		if want, err := optimumjoin.LeastSlots(j, 1<<22); err != nil || want != least {
 			t.Fatalf("%v keep %v: m_min = %d, the search needs %d slots (%v)", j.Branches, j.Keep, least, want, err)
 		}
 		c := costs[cases%len(costs)]
@@ -145,7 +146,7 @@ func TestExhaustive(t *testing.T) {
 			cases++
 			p := dp(t, j, m)
 			r := verify(t, j, p)
-			want, _, err := exhaustive.Join(j, m, 1<<22)
+			want, _, err := optimumjoin.Search(j, m, 1<<22)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +168,7 @@ func isInfeasible(err error, least int) bool {
 func TestCurve(t *testing.T) {
 	r := testfile.Random(t, 1, 2)
 	for range 60 {
-		j := exhaustive.RandomJoin(r, 1+r.IntN(4), r.IntN(15))
+		j := random.Join(r, 1+r.IntN(4), r.IntN(15))
 		c, err := DPCurve(context.Background(), j)
 		if err != nil {
 			t.Fatal(err)

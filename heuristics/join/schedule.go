@@ -75,7 +75,7 @@ func (s *sequence) finish(branch int) {
 
 // plan returns what was built, with claims.
 func (s *sequence) plan(method string, slots int) *plan.Plan {
-	out := plan.NewJoin(method, s.j, platform.Platform{Memory: float64(slots)})
+	out := plan.New(plan.Join, method, s.j, platform.Platform{Memory: float64(slots)})
 	out.Ops = s.ops
 	out.Claims = plan.Claims{Makespan: s.time, PeakMemory: float64(s.most)}
 	return out

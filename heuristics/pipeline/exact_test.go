@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"workbench/model/exhaustive"
+	optimumpipeline "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -45,7 +46,7 @@ func TestExactEqualsExhaustive(t *testing.T) {
 		p.Processors = 1 + r.IntN(3)
 		for _, model := range models {
 			o := Options{Model: model}
-			best, found, err := exhaustive.Pipeline(c, p, model, 1<<18)
+			best, found, err := optimumpipeline.Search(c, p, model, 1<<18)
 			if errors.Is(err, exhaustive.ErrLimit) {
 				continue
 			}
@@ -68,13 +69,13 @@ func TestExactEqualsExhaustive(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d, %s: %v: %+v %+v", seed, model, err, c, p)
 				}
-				if !nothing && x.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) {
+				if !nothing && x.OnePeriodic.Period > best*(1+2*optimumpipeline.Closeness) {
 					t.Fatalf("seed %d, %s: bound %v above the optimum %v: %+v %+v", seed, model, x.OnePeriodic.Period, best, c, p)
 				}
 				period := above
 				if x.Plan != nil {
 					period = verified(t, c, x.Plan)
-					if nothing || period < best*(1-2*exhaustive.Closeness) {
+					if nothing || period < best*(1-2*optimumpipeline.Closeness) {
 						t.Fatalf("seed %d, %s: period %v, optimum %v: %+v %+v", seed, model, period, best, c, p)
 					}
 				}
@@ -112,7 +113,7 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		c, p := randomChain(r, 6+r.IntN(2), false), randomPlatform(r)
 		p.Processors = 2 + r.IntN(2)
-		best, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<17)
+		best, _, err := optimumpipeline.Search(c, p, plan.TaskModel, 1<<17)
 		if err != nil {
 			continue
 		}
@@ -121,7 +122,7 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 			t.Fatalf("seed %d: %v: %+v %+v", seed, err, c, p)
 		}
 		period := verified(t, c, x.Plan)
-		if math.Abs(period-best) > 3*exhaustive.Closeness*best || x.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) ||
+		if math.Abs(period-best) > 3*optimumpipeline.Closeness*best || x.OnePeriodic.Period > best*(1+2*optimumpipeline.Closeness) ||
 			x.OnePeriodic.Period < best*(1-3e-6) {
 			t.Fatalf("seed %d: %v to %v, optimum %v: %+v %+v", seed, x.OnePeriodic.Period, period, best, c, p)
 		}
@@ -144,12 +145,12 @@ func TestWaitsBetweenLayersInARow(t *testing.T) {
 		layer(5, 1, 0, 10000007), layer(4, 2, 12, 2000000), layer(1, 1, 3, 4000000), layer(4, 3, 8, 8000000), layer(3, 3, 2, 16000000),
 	}}
 	p := platform.Platform{Memory: 20000045, Bandwidth: 30, Processors: 2, WeightCopies: 1}
-	best, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<18)
+	best, _, err := optimumpipeline.Search(c, p, plan.TaskModel, 1<<18)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x, err := Exact(t.Context(), c, p, Options{}, best*1.021, 0)
-	if err != nil || x.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) {
+	if err != nil || x.OnePeriodic.Period > best*(1+2*optimumpipeline.Closeness) {
 		t.Errorf("bound %v, optimum %v: %v", x.OnePeriodic.Period, best, err)
 	}
 }
@@ -183,7 +184,7 @@ func TestAnyKBoundsKPeriodic(t *testing.T) {
 		p.Processors = 2 + r.IntN(2)
 		for _, model := range models {
 			o, p := Options{Model: model}, p
-			_, found, err := exhaustive.Pipeline(c, p, model, 1<<16)
+			_, found, err := optimumpipeline.Search(c, p, model, 1<<16)
 			if err != nil {
 				continue
 			}
@@ -192,7 +193,7 @@ func TestAnyKBoundsKPeriodic(t *testing.T) {
 			for k := range best {
 				best[k] = math.Inf(1)
 				allocationsOf(c.Len(), p.Processors, func(stages []plan.Stage) {
-					if x, _, err := exhaustive.PipelineOn(c, p, stages, model, k+1, 1<<12); err == nil {
+					if x, _, err := optimumpipeline.SearchAllocation(c, p, stages, model, k+1, 1<<12); err == nil {
 						best[k] = min(best[k], x)
 					}
 				})
@@ -205,7 +206,7 @@ func TestAnyKBoundsKPeriodic(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v: %+v %+v", seed, model, err, c, p)
 			}
-			if x.AnyK.Period > least*(1+2*exhaustive.Closeness) {
+			if x.AnyK.Period > least*(1+2*optimumpipeline.Closeness) {
 				t.Fatalf("seed %d, %s: %v for every pattern, but there are %v: %+v %+v", seed, model, x.AnyK.Period, best, c, p)
 			}
 			bounds, err := boundsOf(c, p, o)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumpipeline "workbench/model/exhaustive/pipeline"
 	"workbench/model/plan"
 	"workbench/model/testfile"
 )
@@ -25,7 +26,7 @@ func TestExhaustive(t *testing.T) {
 		p.Processors = 1 + r.IntN(3)
 		for _, model := range models {
 			o := Options{Model: model}
-			best, _, err := exhaustive.Pipeline(c, p, model, decisions)
+			best, _, err := optimumpipeline.Search(c, p, model, decisions)
 			if errors.Is(err, exhaustive.ErrLimit) {
 				continue
 			}
@@ -45,7 +46,7 @@ func TestExhaustive(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, b := range bounds {
-				if !nothing && !slices.Contains(b.Assumes, plan.ContiguousAllocation) && b.Value > best*(1+2*exhaustive.Closeness) {
+				if !nothing && !slices.Contains(b.Assumes, plan.ContiguousAllocation) && b.Value > best*(1+2*optimumpipeline.Closeness) {
 					t.Fatalf("seed %d, %s: bound %v (%s) above the optimum %v: %+v %+v", seed, model, b.Value, b.By, best, c, p)
 				}
 			}
@@ -58,10 +59,10 @@ func TestExhaustive(t *testing.T) {
 					continue
 				}
 				period := verified(t, c, q)
-				if nothing || period < best*(1-2*exhaustive.Closeness) {
+				if nothing || period < best*(1-2*optimumpipeline.Closeness) {
 					t.Fatalf("seed %d, %s, %s: period %v, optimum %v: %+v %+v", seed, name, model, period, best, c, p)
 				}
-				if period < best*(1+2*exhaustive.Closeness) {
+				if period < best*(1+2*optimumpipeline.Closeness) {
 					equal[name]++
 				}
 			}
@@ -84,7 +85,7 @@ func TestTheorem15Exhaustively(t *testing.T) {
 		n := c.Len()
 		p.Processors = n
 		o := Options{Model: plan.StageModel}
-		best, _, err := exhaustive.PipelineOn(c, p, onePerStage(n), o.Model, 1, 1<<16)
+		best, _, err := optimumpipeline.SearchAllocation(c, p, onePerStage(n), o.Model, 1, 1<<16)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -98,7 +99,7 @@ func TestTheorem15Exhaustively(t *testing.T) {
 		if err == nil {
 			got = verified(t, c, q)
 		}
-		if got < best*(1-2*exhaustive.Closeness) || got > best*(1+2*exhaustive.Closeness) {
+		if got < best*(1-2*optimumpipeline.Closeness) || got > best*(1+2*optimumpipeline.Closeness) {
 			t.Fatalf("seed %d: 1F1B* %v (%v), optimum %v: %+v %+v", seed, got, err, best, c.Layers, p)
 		}
 		if best < math.Inf(1) {
@@ -125,7 +126,7 @@ func TestKPeriodicExhaustively(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		best, _, err := exhaustive.PipelineOn(c, p, onePerStage(n), o.Model, 2, 1<<16)
+		best, _, err := optimumpipeline.SearchAllocation(c, p, onePerStage(n), o.Model, 2, 1<<16)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -133,11 +134,11 @@ func TestKPeriodicExhaustively(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := verified(t, c, q)
-		if got < best*(1-2*exhaustive.Closeness) {
+		if got < best*(1-2*optimumpipeline.Closeness) {
 			t.Fatalf("seed %d: %v, optimum %v", seed, got, best)
 		}
 		cases++
-		if got < best*(1+2*exhaustive.Closeness) {
+		if got < best*(1+2*optimumpipeline.Closeness) {
 			equal++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumpipeline "workbench/model/exhaustive/pipeline"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/problem/pipeline/pipelinetest"
@@ -25,7 +26,7 @@ func TestMixedMagnitudes(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 5)
 		o := Options{Model: x.Model}
-		best, _, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<16)
+		best, _, err := optimumpipeline.Search(x.Chain, x.Platform, x.Model, 1<<16)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			return
 		}
@@ -48,7 +49,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			if err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
 				rt.Fatalf("%s: %v, violations %v, claims %v: %+v\n%s", name, err, r.Violations, r.ClaimErrors, x, dump(p))
 			}
-			if p.K <= 1 && r.Makespan < best*(1-2*exhaustive.Closeness) {
+			if p.K <= 1 && r.Makespan < best*(1-2*optimumpipeline.Closeness) {
 				rt.Fatalf("%s: period %v, optimum %v: %+v", name, r.Makespan, best, x)
 			}
 		}
@@ -65,10 +66,10 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil || !r.Valid() {
 			rt.Fatalf("%v, violations %v: %+v", err, r.Violations, x)
 		}
-		if r.Makespan < best*(1-2*exhaustive.Closeness) || found.OnePeriodic.Period > best*(1+2*exhaustive.Closeness) {
+		if r.Makespan < best*(1-2*optimumpipeline.Closeness) || found.OnePeriodic.Period > best*(1+2*optimumpipeline.Closeness) {
 			rt.Fatalf("%v to %v, optimum %v: %+v", found.OnePeriodic.Period, r.Makespan, best, x)
 		}
-		if total++; r.Makespan < best*(1+3*exhaustive.Closeness) && found.OnePeriodic.Period > best*(1-3e-6) {
+		if total++; r.Makespan < best*(1+3*optimumpipeline.Closeness) && found.OnePeriodic.Period > best*(1-3e-6) {
 			closed++
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -57,7 +58,7 @@ func TestBoundsHoldForAnyK(t *testing.T) {
 			for p.Memory = 1e6; ; { // with less and less, as long as anything fits
 				best, peak := math.Inf(1), 0.0
 				for k := 1; k <= 3; k++ {
-					x, found, err := exhaustive.PipelineOn(c, p, stages, model, k, 1<<10)
+					x, found, err := optimum.SearchAllocation(c, p, stages, model, k, 1<<10)
 					if errors.Is(err, exhaustive.ErrLimit) {
 						continue
 					}
@@ -74,7 +75,7 @@ func TestBoundsHoldForAnyK(t *testing.T) {
 				if math.IsInf(best, 1) || peak == 0 {
 					break
 				}
-				if excludes(t, c, p, model, stages, best*(1+2*exhaustive.Closeness)) {
+				if excludes(t, c, p, model, stages, best*(1+2*optimum.Closeness)) {
 					t.Fatalf("seed %d, %s: excluded at %v, the period of a pattern: %v %+v %+v", seed, model, best, stages, c, p)
 				}
 				total++
@@ -107,7 +108,7 @@ func TestPESPHolds(t *testing.T) {
 			used = max(used, x+1)
 		}
 		model := models[seed%2]
-		best, found, err := exhaustive.PipelineOn(c, p, stages, model, 1, 1<<10)
+		best, found, err := optimum.SearchAllocation(c, p, stages, model, 1, 1<<10)
 		if err != nil || found.Claims.PeakMemory == 0 {
 			continue
 		}
@@ -131,7 +132,7 @@ func TestPESPHolds(t *testing.T) {
 			}
 			return false
 		}
-		if infeasibleAt(best * (1 + 2*exhaustive.Closeness)) {
+		if infeasibleAt(best * (1 + 2*optimum.Closeness)) {
 			t.Fatalf("seed %d, %s: infeasible at %v, the period of a pattern: %v %+v %+v", seed, model, best, stages, c, p)
 		}
 		total++

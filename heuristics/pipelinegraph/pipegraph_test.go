@@ -13,6 +13,7 @@ import (
 	"workbench/heuristics/pipeline"
 	"workbench/heuristics/pipelinegraph"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/importer"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
@@ -21,6 +22,7 @@ import (
 	view "workbench/model/problem/pipeline"
 	"workbench/model/problem/pipeline/ideals"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -36,7 +38,7 @@ func TestAgainstExhaustive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, err := exhaustive.GraphPipeline(x.Graph(), x.Platform, plan.TaskModel, 1, 20000)
+		want, _, err := optimum.SearchGraph(x.Graph(), x.Platform, plan.TaskModel, 1, 20000)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -137,7 +139,7 @@ func TestLeastContiguous(t *testing.T) {
 			reordered++
 		}
 		p.Memory--
-		_, below, err := exhaustive.GraphPipeline(x.Graph(), p, model, 1, 20000)
+		_, below, err := optimum.SearchGraph(x.Graph(), p, model, 1, 20000)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -178,7 +180,7 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 		p := x.Platform
 		p.Processors = 2 + r.IntN(2)
 		p.Memory = 1e6
-		_, free, err := exhaustive.GraphPipeline(x.Graph(), p, model, 1, 4000)
+		_, free, err := optimum.SearchGraph(x.Graph(), p, model, 1, 4000)
 		if err != nil {
 			continue
 		}
@@ -197,12 +199,12 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 			apart = coarse.Held(p, model == plan.TaskModel)
 		}
 		for k := 1; k <= 3; k++ {
-			best, _, err := exhaustive.GraphPipeline(x.Graph(), p, model, k, []int{0, 4000, 4000, 2000}[k])
+			best, _, err := optimum.SearchGraph(x.Graph(), p, model, k, []int{0, 4000, 4000, 2000}[k])
 			if err != nil {
 				continue
 			}
 			judged[k]++
-			if limit := best * (1 + 2*exhaustive.Closeness); held > limit || apart > limit {
+			if limit := best * (1 + 2*optimum.Closeness); held > limit || apart > limit {
 				t.Fatalf("%s model, %d a period: %g, by a coarse lattice %g; there is a pattern of %g\n%+v\n%s", model, k, held, apart, best, p,
 					trials.Text(x, nil))
 			}
@@ -224,7 +226,7 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 func TestBalanced(t *testing.T) {
 	r := testfile.Random(t, 4, 18)
 	for range testfile.Cases(200) {
-		g := exhaustive.RandomGraph(r, 1+r.IntN(5))
+		g := random.Graph(r, 1+r.IntN(5))
 		for i := range g.Nodes {
 			g.Nodes[i].Time++
 		}
@@ -249,7 +251,7 @@ func TestReplicated(t *testing.T) {
 	r := testfile.Random(t, 6, 18)
 	several := 0
 	for range testfile.Cases(200) {
-		g := exhaustive.RandomGraph(r, 1+r.IntN(4))
+		g := random.Graph(r, 1+r.IntN(4))
 		for i := range g.Nodes {
 			g.Nodes[i].Time++
 			g.Nodes[i].Weight = float64(r.IntN(4))
@@ -283,7 +285,7 @@ func TestBalancedIsRefined(t *testing.T) {
 	r := testfile.Random(t, 8, 18)
 	better := 0
 	for range testfile.Cases(300) {
-		g := exhaustive.RandomGraph(r, 5+r.IntN(5))
+		g := random.Graph(r, 5+r.IntN(5))
 		for i := range g.Nodes {
 			g.Nodes[i].Time++
 		}

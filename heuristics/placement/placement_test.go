@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"workbench/heuristics/placement"
-	"workbench/model/exhaustive"
+	optimumplacement "workbench/model/exhaustive/placement"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/platform"
 	view "workbench/model/problem/placement"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	verifyplacement "workbench/model/verify/placement"
 )
@@ -45,11 +46,11 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 1))
 	above := 0 // optima above the load
 	for n := range cases {
-		l := exhaustive.RandomLifetimes(r, 1+r.IntN(7))
+		l := random.Lifetimes(r, 1+r.IntN(7))
 		if n%8 == 0 {
-			l = exhaustive.AboveLoad(r)
+			l = random.AboveLoad(r)
 		}
-		best, _, err := exhaustive.Placement(l, unlimited, 1<<20)
+		best, _, err := optimumplacement.Search(l, unlimited, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +139,7 @@ func TestAlignment(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(20, 2))
 	for range 300 {
-		l := exhaustive.RandomLifetimes(r, 1+r.IntN(6))
+		l := random.Lifetimes(r, 1+r.IntN(6))
 		l.Align = 4
 		in := view.New(l)
 		f := placement.Least(t.Context(), in, placement.Goal{})
@@ -151,7 +152,7 @@ func TestAlignment(t *testing.T) {
 		// All offsets up to four rooms above each other, by trying them.
 		if best := aligned(in, make([]int64, len(in.Buffers)), 0, 1<<40); h != float64(best) || f.Bound != best {
 			t.Fatalf("found %g, proved %d, the optimum is %d\n%+v", h, f.Bound, best, l.Buffers)
-		} else if judged, _, err := exhaustive.Placement(l, math.Inf(1), 1<<20); err != nil || judged != float64(best) {
+		} else if judged, _, err := optimumplacement.Search(l, math.Inf(1), 1<<20); err != nil || judged != float64(best) {
 			t.Fatalf("exhaustive search: %g, the optimum is %d (%v)\n%+v", judged, best, err, l.Buffers)
 		}
 	}
@@ -199,8 +200,8 @@ func TestWindows(t *testing.T) {
 	proved := 0
 	cases := testfile.Cases(60)
 	for n := range cases {
-		l := exhaustive.AboveLoad(r)
-		best, _, err := exhaustive.Placement(l, unlimited, 1<<20)
+		l := random.AboveLoad(r)
+		best, _, err := optimumplacement.Search(l, unlimited, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,10 +9,12 @@ import (
 
 	"workbench/heuristics/placement"
 	"workbench/model/exhaustive"
+	optimumplacement "workbench/model/exhaustive/placement"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/placement"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	verifyplacement "workbench/model/verify/placement"
 )
@@ -54,8 +56,8 @@ func TestStructuredAgainstExhaustiveSearch(t *testing.T) {
 		cases = 400
 	}
 	for n := range cases {
-		l := exhaustive.RandomStructured(r, 6)
-		best, _, err := exhaustive.Placement(l, math.Inf(1), 1<<20)
+		l := random.Structured(r, 6)
+		best, _, err := optimumplacement.Search(l, math.Inf(1), 1<<20)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			undecided++
 			continue
@@ -116,7 +118,7 @@ func TestStructuredDefaultIsNoWorse(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range testfile.Cases(300) {
-		l := exhaustive.RandomStructured(r, 9)
+		l := random.Structured(r, 9)
 		l.Objective = ""
 		for k := range l.Pools {
 			l.Pools[k].Capacity = math.Inf(1)

@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	model "workbench/model/problem/remat"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -69,7 +71,7 @@ func equal(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-9*math.Abs(
 // exhaustively is the optimum, +Inf if no plan exists.
 func exhaustively(t testing.TB, c *chain.Chain, memory float64) float64 {
 	t.Helper()
-	best, _, err := exhaustive.Remat(c, memory, 1<<16)
+	best, _, err := optimumremat.Search(c, memory, 1<<16)
 	if errors.Is(err, exhaustive.ErrInfeasible) {
 		return math.Inf(1)
 	}
@@ -109,11 +111,11 @@ func TestRandomChains(t *testing.T) {
 	worse := map[string]int{}
 	instances := 0
 	for i := range testfile.Cases(2000) {
-		c := exhaustive.RandomChain(r, 1+i%5)
+		c := random.Chain(r, 1+i%5)
 		if i%7 == 0 {
 			spread(r, c)
 		}
-		least, err := exhaustive.RematLeastMemory(c, 1<<16)
+		least, err := optimumremat.LeastMemory(c, 1<<16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +288,7 @@ func slowFloating(v *model.View, printed bool, s, t, l int, m float64) float64 {
 func TestRecurrences(t *testing.T) {
 	r := testfile.Random(t, 5, 8)
 	for i := range testfile.Cases(400) {
-		c := exhaustive.RandomChain(r, 1+i%6)
+		c := random.Chain(r, 1+i%6)
 		v := model.FromChain(c)
 		n := c.Len()
 		ctx := context.Background()
@@ -553,7 +555,7 @@ func TestExactStops(t *testing.T) {
 func TestBudget(t *testing.T) {
 	r := testfile.Random(t, 2, 7)
 	for i := range testfile.Cases(30) {
-		c := exhaustive.RandomChain(r, 15+i%4)
+		c := random.Chain(r, 15+i%4)
 		if i%3 == 0 { // times that are all different
 			for l := range c.Layers {
 				c.Layers[l].ForwardTime = r.Float64()
@@ -591,7 +593,7 @@ func TestTightBudget(t *testing.T) {
 	r := testfile.Random(t, 1, 4)
 	ctx := context.Background()
 	for i := range testfile.Cases(600) {
-		c := exhaustive.RandomChain(r, 2+i%6)
+		c := random.Chain(r, 2+i%6)
 		v := model.FromChain(c).RoundedDown(c.Len())
 		_, high := Range(c)
 		for _, name := range []string{"persistent", "floating", "revolve"} {

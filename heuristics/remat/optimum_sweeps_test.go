@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	model "workbench/model/problem/remat"
@@ -82,7 +82,7 @@ func TestSweeps(t *testing.T) {
 		for i := range c.Layers {
 			uneven(r, &c.Layers[i])
 		}
-		least, err := exhaustive.RematLeastMemory(c, 1<<20)
+		least, err := optimumremat.LeastMemory(c, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

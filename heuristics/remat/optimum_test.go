@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -116,7 +117,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	cases := testfile.Cases(4000)
 	for k := range cases {
 		c := anyChain(r, 5, k%8)
-		least, err := exhaustive.RematLeastMemory(c, 1<<20)
+		least, err := optimumremat.LeastMemory(c, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 		if p.Memory <= 0 {
 			continue
 		}
-		want, _, err := exhaustive.Remat(c, p.Memory, 1<<20)
+		want, _, err := optimumremat.Search(c, p.Memory, 1<<20)
 		got, search, gotErr := searchIn(t.Context(), c, p, optimumLimits)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			var none *plan.Infeasible
@@ -179,7 +180,7 @@ func TestOptimumMagnitudes(t *testing.T) {
 	searched := 0
 	testfile.Property(t, func(t *rapid.T) {
 		c, memory := magnitudes(t, 6)
-		least, err := exhaustive.RematLeastMemory(c, 1<<20)
+		least, err := optimumremat.LeastMemory(c, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func TestOptimumMagnitudes(t *testing.T) {
 		if err != nil || !proved || m != least || p.Claims.PeakMemory != least {
 			t.Fatalf("least memory %v (proved: %v, %v), should be %v", m, proved, err, least)
 		}
-		want, _, err := exhaustive.Remat(c, memory, 1<<20)
+		want, _, err := optimumremat.Search(c, memory, 1<<20)
 		got, search, gotErr := searchIn(context.Background(), c, platform.Platform{Memory: memory}, optimumLimits)
 		if memory < least {
 			var none *plan.Infeasible
@@ -236,7 +237,7 @@ func magnitudes(t *rapid.T, layers int) (*chain.Chain, float64) {
 		}
 		c.Layers = append(c.Layers, l)
 	}
-	least, err := exhaustive.RematLeastMemory(c, 1<<20)
+	least, err := optimumremat.LeastMemory(c, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,12 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	model "workbench/model/problem/remat"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -200,11 +202,11 @@ func TestSlotsRandom(t *testing.T) {
 	r := testfile.Random(t, 11, 12)
 	worse, unfit, found := 0, 0, 0
 	for i := range testfile.Cases(700) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(5))
+		c := random.Chain(r, 1+r.IntN(5))
 		v := model.FromChain(c)
 		high := storeAll(v).Peak
 		memory := math.Max(1, math.Ceil(high*(0.55+0.5*r.Float64())))
-		optimum, _, err := exhaustive.Remat(c, memory, 1<<20)
+		optimum, _, err := optimumremat.Search(c, memory, 1<<20)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			optimum = math.Inf(1)
 		} else if err != nil {
@@ -249,7 +251,7 @@ func TestSlotsRandom(t *testing.T) {
 func TestSlotsCurve(t *testing.T) {
 	r := testfile.Random(t, 13, 14)
 	for range testfile.Cases(150) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(6))
+		c := random.Chain(r, 1+r.IntN(6))
 		memory := math.Max(1, storeAll(model.FromChain(c)).Peak)
 		for m, method := range slotMethods {
 			k, err := method.curve(context.Background(), c, memory, int(memory))
@@ -294,7 +296,7 @@ func TestSlotsCurve(t *testing.T) {
 // is found: slots tend to the exact program. Times are any numbers.
 func TestSlotsTendToExact(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
-		c := exhaustive.RandomChain(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), rapid.IntRange(1, 6).Draw(t, "layers"))
+		c := random.Chain(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), rapid.IntRange(1, 6).Draw(t, "layers"))
 		noise, size := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-60, 1)),
 			rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1e6).Draw(t, "size")) })
 		c.Input.Activation = 1e6*c.Input.Activation + size.Draw(t, "a_0")
@@ -328,7 +330,7 @@ func TestSlotsTendToExact(t *testing.T) {
 func TestSlotsEntries(t *testing.T) {
 	r := testfile.Random(t, 17, 18)
 	for i := range 60 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(5))
+		c := random.Chain(r, 1+r.IntN(5))
 		v := model.FromChain(c)
 		z := newSlotChain(v, math.Max(1, storeAll(v).Peak), 30+r.IntN(100))
 		p, f, printed := newPersistentSlots(z), newFloatingSlots(z, false), newFloatingSlots(z, true)
@@ -371,7 +373,7 @@ func TestSlotsEqualExact(t *testing.T) {
 	for m, longest := range []int{25, 12, 12} {
 		found := 0
 		for i := range testfile.Cases(200) {
-			c := exhaustive.RandomChain(r, 1+r.IntN(longest))
+			c := random.Chain(r, 1+r.IntN(longest))
 			memory := math.Max(1, math.Ceil(storeAll(model.FromChain(c)).Peak*(0.3+0.7*r.Float64())))
 			want := math.Inf(1)
 			p, err := exact[m](context.Background(), c, platform.Platform{Memory: memory})
@@ -505,7 +507,7 @@ func TestSlotsCounterexamples(t *testing.T) {
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			optimum, _, err := exhaustive.Remat(x.c, x.memory, 1<<20)
+			optimum, _, err := optimumremat.Search(x.c, x.memory, 1<<20)
 			if err != nil || optimum != x.optimum {
 				t.Errorf("optimum %g, error %v, want %g", optimum, err, x.optimum)
 			}

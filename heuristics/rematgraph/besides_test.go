@@ -3,8 +3,8 @@ package rematgraph
 import (
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -13,7 +13,7 @@ func TestBesides(t *testing.T) {
 	r := testfile.Random(t, 25, 1)
 	some, all := 0, 0
 	for range testfile.Cases(400) {
-		g := exhaustive.RandomTraining(r, 2+r.IntN(12))
+		g := random.Training(r, 2+r.IntN(12))
 		v := view(t, g)
 		low, high := Range(v)
 		memory := low + float64(r.IntN(1+int(high-low)))

@@ -10,6 +10,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -87,7 +88,7 @@ func TestBudgets(t *testing.T) {
 	ctx := context.Background()
 	found, optimal, better := 0, 0, 0
 	for range testfile.Cases(60) {
-		g := exhaustive.RandomTraining(r, 2+r.IntN(3))
+		g := random.Training(r, 2+r.IntN(3))
 		for j := range g.Nodes {
 			g.Nodes[j].Operation = operations[r.IntN(len(operations))]
 		}
@@ -145,7 +146,7 @@ func TestFastestBudget(t *testing.T) {
 	operations := []string{"aten.add.Tensor", "aten.mm.default"}
 	ctx := context.Background()
 	for range testfile.Cases(60) {
-		g := exhaustive.RandomTraining(r, 3+r.IntN(6))
+		g := random.Training(r, 3+r.IntN(6))
 		for j := range g.Nodes {
 			g.Nodes[j].Operation = operations[r.IntN(len(operations))]
 		}
@@ -176,7 +177,7 @@ func TestFastestBudget(t *testing.T) {
 			t.Fatalf("%s: %+v", g.Name, all)
 		}
 	}
-	if _, err := WithinBudget(ctx, "x", view(t, exhaustive.RandomTraining(r, 3)), platform.Platform{Memory: math.Inf(1)},
+	if _, err := WithinBudget(ctx, "x", view(t, random.Training(r, 3)), platform.Platform{Memory: math.Inf(1)},
 		KnapsackGreedy); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("operations of nobody: %v", err)
 	}

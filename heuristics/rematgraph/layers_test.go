@@ -11,6 +11,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -34,7 +35,7 @@ func neverBetter(t *testing.T, r *rand.Rand, method func(v *rematgraph.View, p p
 	t.Helper()
 	found := 0
 	for range testfile.Cases(60) {
-		g := exhaustive.RandomTraining(r, 2+r.IntN(3))
+		g := random.Training(r, 2+r.IntN(3))
 		for j := range g.Nodes {
 			if g.Nodes[j].Phase != training.Loss {
 				g.Nodes[j].Layer = fmt.Sprint("block", r.IntN(2))

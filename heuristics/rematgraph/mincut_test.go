@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -32,7 +32,7 @@ func TestMinCut(t *testing.T) {
 	operations := []string{"aten.add.Tensor", "aten.mm.default", "aten.native_batch_norm.default+aten.relu_.default", "aten.mul.Tensor"}
 	saves, again := 0, 0
 	for range testfile.Cases(400) {
-		g := exhaustive.RandomTraining(r, 1+r.IntN(5))
+		g := random.Training(r, 1+r.IntN(5))
 		for j := range g.Nodes {
 			g.Nodes[j].Operation = operations[r.IntN(len(operations))]
 		}

@@ -12,12 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/model/zoo"
@@ -70,30 +72,30 @@ func optimum(in plan.Instance, memory float64) (float64, error) {
 	var time float64
 	var err error
 	if g := plan.As[*graph.Graph](in); g != nil {
-		time, _, err = exhaustive.Graph(g, memory, mostStates)
+		time, _, err = optimumrematgraph.Search(g, memory, mostStates)
 	} else {
-		time, _, err = exhaustive.Training(plan.As[*training.Graph](in), memory, mostStates)
+		time, _, err = optimumrematgraph.Search(plan.As[*training.Graph](in), memory, mostStates)
 	}
 	return time, err
 }
 
 func leastMemory(in plan.Instance) (float64, error) {
 	if g := plan.As[*graph.Graph](in); g != nil {
-		return exhaustive.GraphLeastMemory(g, mostStates)
+		return optimumrematgraph.LeastMemory(g, mostStates)
 	}
-	return exhaustive.TrainingLeastMemory(plan.As[*training.Graph](in), mostStates)
+	return optimumrematgraph.LeastMemory(plan.As[*training.Graph](in), mostStates)
 }
 
 // One value a node and backward nodes that run once, or several and all may run
 // again.
 func TestExhaustiveGraphs(t *testing.T) {
 	r := testfile.Random(t, 3, 3)
-	againstExhaustive(t, 600, 9, func() plan.Instance { return exhaustive.RandomGraph(r, 1+r.IntN(6)) })
+	againstExhaustive(t, 600, 9, func() plan.Instance { return random.Graph(r, 1+r.IntN(6)) })
 }
 
 func TestExhaustiveTraining(t *testing.T) {
 	r := testfile.Random(t, 3, 4)
-	againstExhaustive(t, 300, 6, func() plan.Instance { return exhaustive.RandomTraining(r, 1+r.IntN(3)) })
+	againstExhaustive(t, 300, 6, func() plan.Instance { return random.Training(r, 1+r.IntN(3)) })
 }
 
 // No method beats the optimum of small graphs, no bound is above it, and an
@@ -172,7 +174,7 @@ func TestMagnitudes(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
 		g := testcase.MixedGraph(r, 1+r.IntN(5))
-		least, err := exhaustive.GraphLeastMemory(g, 1<<20)
+		least, err := optimumrematgraph.LeastMemory(g, 1<<20)
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/problem/rematgraph"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -17,9 +17,9 @@ func TestMoves(t *testing.T) {
 	r := testfile.Random(t, 1, 1)
 	made := 0
 	for k := range 300 {
-		var g plan.Instance = exhaustive.RandomGraph(r, 2+r.IntN(40))
+		var g plan.Instance = random.Graph(r, 2+r.IntN(40))
 		if k%2 == 0 {
-			g = exhaustive.RandomTraining(r, 2+r.IntN(40))
+			g = random.Training(r, 2+r.IntN(40))
 		}
 		v, err := rematgraph.New(g)
 		if err != nil {

@@ -9,10 +9,12 @@ import (
 
 	"workbench/heuristics/activationoffload"
 	"workbench/model/exhaustive"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -59,7 +61,7 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 	found := map[string]int{}
 	tries := testfile.Cases(400)
 	for range tries {
-		c := exhaustive.RandomChain(r, 1+r.IntN(9))
+		c := random.Chain(r, 1+r.IntN(9))
 		p := randomPlatform(r, c)
 		best := math.Inf(1)
 		for _, m := range methods {
@@ -95,14 +97,14 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	solved, equal := 0, map[string]int{}
 	tight, refused := 0, 0
 	for k := range testfile.Cases(170) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(3)+k/145)
+		c := random.Chain(r, 1+r.IntN(3)+k/145)
 		p := randomPlatform(r, c)
 		least, _ := view.Least(c)
 		if k%2 == 0 { // often little memory: that is where methods differ
 			p.Memory = least + math.Floor((p.Memory-least)/3)
 		}
 		p.Bandwidth = []float64{0.5, 1}[r.IntN(2)]
-		best, _, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 50_000)
+		best, _, err := optimumrematoffload.Search(c, p.Memory, p.Bandwidth, 50_000)
 		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrTooHard) {
 			continue
 		}
@@ -132,7 +134,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			}
 		}
 		if least > 0 && c.Len() <= 3 {
-			_, _, err := exhaustive.RematOffload(c, least-1, p.Bandwidth, 50_000)
+			_, _, err := optimumrematoffload.Search(c, least-1, p.Bandwidth, 50_000)
 			if errors.Is(err, exhaustive.ErrInfeasible) {
 				refused++
 			} else if !errors.Is(err, exhaustive.ErrLimit) {
@@ -202,7 +204,7 @@ func TestWithoutLink(t *testing.T) {
 	r := testfile.Random(t, 7, 8)
 	ctx := context.Background()
 	for range 200 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(7))
+		c := random.Chain(r, 1+r.IntN(7))
 		p := randomPlatform(r, c)
 		p.Bandwidth = 0
 		pure, pureErr := PureRemat(ctx, c, p)
@@ -236,7 +238,7 @@ func TestWithoutLink(t *testing.T) {
 func TestRange(t *testing.T) {
 	r := testfile.Random(t, 9, 10)
 	for range 500 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		in := &instance{view.NewView(c)}
 		in.Memory, in.Bandwidth = 1e9, 1
 		low, high := view.Range(c)
@@ -279,7 +281,7 @@ func TestCapperIsGreedy(t *testing.T) {
 	ctx := context.Background()
 	same := 0
 	for range 300 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		p := randomPlatform(r, c)
 		g, err := activationoffload.Greedy(ctx, c, p)
 		if err != nil {
@@ -321,10 +323,10 @@ func TestSearchTakesOthers(t *testing.T) {
 	ctx := context.Background()
 	given := 0
 	for range testfile.Cases(40) {
-		c := exhaustive.RandomChain(r, 2+r.IntN(3))
+		c := random.Chain(r, 2+r.IntN(3))
 		p := randomPlatform(r, c)
 		p.Bandwidth = 1
-		value, best, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 200_000)
+		value, best, err := optimumrematoffload.Search(c, p.Memory, p.Bandwidth, 200_000)
 		if err != nil {
 			continue
 		}
@@ -386,7 +388,7 @@ func TestPureOffload(t *testing.T) {
 	ctx := context.Background()
 	kept, all := 0, 0
 	for range testfile.Cases(60) {
-		c := exhaustive.RandomChain(r, 2+r.IntN(5))
+		c := random.Chain(r, 2+r.IntN(5))
 		p := randomPlatform(r, c)
 		o, err := activationoffload.Search(ctx, c, p, 1)
 		if err != nil {

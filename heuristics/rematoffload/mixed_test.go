@@ -9,10 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -22,17 +24,17 @@ import (
 func TestMixedMagnitudes(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
-		small, _, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(3))
+		small, _, bandwidth := random.Offload(r, 1+r.IntN(3))
 		_, high := view.Range(small)
 		least, _ := view.Least(small)
 		memory := least + float64(r.IntN(int(high-least)+1))
-		c, memory, bandwidth := exhaustive.Magnify(r, small, memory, bandwidth)
-		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
+		c, memory, bandwidth := random.Magnify(r, small, memory, bandwidth)
+		pace := random.Paces[r.IntN(len(random.Paces))]
 		p := platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
 		// The exhaustive search wants whole times.
-		want, _, err := exhaustive.RematOffload(c, memory, bandwidth, 1<<18)
+		want, _, err := optimumrematoffload.Search(c, memory, bandwidth, 1<<18)
 		least, _ = view.Least(c)
-		fast := exhaustive.Pace(c, pace)
+		fast := random.Pace(c, pace)
 		switch want *= pace; {
 		case errors.Is(err, exhaustive.ErrLimit):
 			t.Skip("too many states")

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -23,7 +25,7 @@ func TestOptimum(t *testing.T) {
 	same, better, far := 0, 0, 0
 	for trial := range testfile.Cases(120) {
 		n := 1 + r.IntN(5)
-		c := exhaustive.RandomChain(r, n)
+		c := random.Chain(r, n)
 		least, _ := view.Least(c)
 		_, high := view.Range(c)
 		memory := math.Floor(least + r.Float64()*(high-least))
@@ -31,7 +33,7 @@ func TestOptimum(t *testing.T) {
 		if n <= 3 {
 			pace = finer
 		}
-		want, _, err := exhaustive.RematOffload(exhaustive.Pace(c, pace), memory, 1/pace, 100_000)
+		want, _, err := optimumrematoffload.Search(random.Pace(c, pace), memory, 1/pace, 100_000)
 		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrTooHard) {
 			continue
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -129,7 +129,7 @@ func TestPOFOIsThePrintedRecursion(t *testing.T) {
 	ctx := context.Background()
 	solved, better := 0, 0
 	for range 1500 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(6))
+		c := random.Chain(r, 1+r.IntN(6))
 		p := randomPlatform(r, c)
 		p.Bandwidth = float64(1 + r.IntN(2))
 		in, err := newInstance(c, p)
@@ -288,7 +288,7 @@ func TestPOFOClaimIsReached(t *testing.T) {
 	ctx := context.Background()
 	moved := 0
 	for range 2000 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		p := randomPlatform(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {

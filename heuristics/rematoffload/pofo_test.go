@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -30,7 +30,7 @@ func TestPOFO(t *testing.T) {
 	ctx := context.Background()
 	found := 0
 	for range 3000 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		c := random.Chain(r, 1+r.IntN(8))
 		p := randomPlatform(r, c)
 		_, out, err := POFOClaim(ctx, c, p, 1+r.IntN(30))
 		if errors.Is(err, plan.ErrNoPlan) {
@@ -54,7 +54,7 @@ func TestRestIsALowerBound(t *testing.T) {
 	ctx := context.Background()
 	states, tight := 0, 0
 	for range 1500 {
-		c := exhaustive.RandomChain(r, 2+r.IntN(6))
+		c := random.Chain(r, 2+r.IntN(6))
 		p := randomPlatform(r, c)
 		in, err := newInstance(c, p)
 		if err != nil {

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/rematoffload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -19,11 +21,11 @@ func TestOptimumWithoutLink(t *testing.T) {
 	r := testfile.Random(t, 5, 6)
 	proved, none := 0, 0
 	for range testfile.Cases(300) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(3))
+		c := random.Chain(r, 1+r.IntN(3))
 		least, _ := view.Least(c)
 		_, high := view.Range(c)
 		memory := math.Floor(least + (0.2+r.Float64())*(high-least))
-		want, _, err := exhaustive.RematOffload(c, memory, 1.0/slow, 1_000_000)
+		want, _, err := optimum.Search(c, memory, 1.0/slow, 1_000_000)
 		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrTooHard) {
 			continue
 		}

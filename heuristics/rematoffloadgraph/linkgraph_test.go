@@ -15,6 +15,7 @@ import (
 	"workbench/model/platform"
 	problemrematgraph "workbench/model/problem/rematgraph"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -101,7 +102,7 @@ func replays(t *testing.T, g *training.Graph, p *plan.Plan) {
 func TestLargerSteps(t *testing.T) {
 	r := testfile.Random(t, 18, 2)
 	for i := range testfile.Cases(40) {
-		g := exhaustive.RandomTraining(r, 4+i%12)
+		g := random.Training(r, 4+i%12)
 		uneven(r, g)
 		v, err := problemrematgraph.New(g)
 		if err != nil {

@@ -292,7 +292,7 @@ func (m *machine) plan(method string) *plan.Plan {
 	in := m.in
 	all := slices.DeleteFunc(slices.Clone(m.placed), func(x placed) bool { return x.start > m.compute })
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.start, b.start) })
-	out := plan.NewSwap(method, in.Sequence, in.Platform)
+	out := plan.New(plan.Swap, method, in.Sequence, in.Platform)
 	out.Ops = make([]plan.Op, len(all))
 	for k, x := range all {
 		o := &out.Ops[k]

@@ -9,9 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumswap "workbench/model/exhaustive/swap"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/swap"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -20,12 +22,12 @@ import (
 func TestMixedMagnitudes(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
-		small, memory, bandwidth := exhaustive.RandomSwap(r, 4, 5)
-		s, memory, bandwidth := exhaustive.MagnifySequence(r, small, memory, bandwidth)
-		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
+		small, memory, bandwidth := random.Swap(r, 4, 5)
+		s, memory, bandwidth := random.MagnifySequence(r, small, memory, bandwidth)
+		pace := random.Paces[r.IntN(len(random.Paces))]
 		p := platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
-		want, _, err := exhaustive.Swap(s, memory, bandwidth, 1, 1<<20)
-		s = exhaustive.PaceSequence(s, pace)
+		want, _, err := optimumswap.Search(s, memory, bandwidth, 1, 1<<20)
+		s = random.PaceSequence(s, pace)
 		switch want *= pace; {
 		case errors.Is(err, exhaustive.ErrLimit):
 			t.Skip("too many states")

@@ -12,10 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimumswap "workbench/model/exhaustive/swap"
 	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/swap"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -114,10 +116,10 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	cases, optimal, met := 0, 0, 0
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
+		s, memory, bandwidth := random.Swap(r, 5, 5)
 		kinds(s)
 		p := platform.Platform{Memory: memory, Bandwidth: bandwidth}
-		want, _, err := exhaustive.Swap(s, memory, bandwidth, 1, 1<<18)
+		want, _, err := optimumswap.Search(s, memory, bandwidth, 1, 1<<18)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			return
 		}

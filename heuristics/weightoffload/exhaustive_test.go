@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumweightoffload "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -26,10 +28,10 @@ func TestNothingBeatsExhaustive(t *testing.T) {
 	missed, infeasible := 0, 0
 	instances := testfile.Cases(600)
 	for i := range instances {
-		whole, q := exhaustive.RandomWeights(rng, 2+rng.IntN(2))
+		whole, q := random.Weights(rng, 2+rng.IntN(2))
 		unit := units[rng.IntN(len(units))]
-		c, p := exhaustive.InUnits(whole, q, unit)
-		best, optimum, err := exhaustive.WeightOffload(whole, q, 5e6)
+		c, p := random.InUnits(whole, q, unit)
+		best, optimum, err := optimumweightoffload.Search(whole, q, 5e6)
 		in, unfit := weightoffload.New(c, p)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			infeasible++
@@ -123,7 +125,7 @@ func TestEqualLayers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, _, err := exhaustive.WeightOffload(c, p, 3e5)
+		best, _, err := optimumweightoffload.Search(c, p, 3e5)
 		if bound := in.Bounds()[0]; err != nil || best != x.period || bound.Value != best {
 			t.Errorf("%v: the bound of %s is %v, the optimum %v, %v; both are %v", x.layers, bound.By, bound.Value, best, err, x.period)
 		}

@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/zoo"
 )
 
@@ -55,7 +55,7 @@ func TestMoreMemory(t *testing.T) {
 		}
 	}
 	for range chains {
-		c, p := exhaustive.RandomWeights(r, 1+r.IntN(8))
+		c, p := random.Weights(r, 1+r.IntN(8))
 		check(c, p.Bandwidth)
 	}
 	for _, name := range networks {

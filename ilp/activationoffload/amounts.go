@@ -31,7 +31,7 @@ import (
 //   - Each ā_i is offloaded at most once and prefetched at most once: of its
 //     transfers before B_{i+1}, keep the first offload and the last prefetch.
 //     Nothing between them uses ā_i, so it can stay away. Later transfers are of
-//     no use (exhaustive.Offload, 1).
+//     no use (exhaustive/activationoffload.Search, 1).
 //   - Of tensors of one size, those with the least numbers move, first the
 //     offload of the least one and last its prefetch ("equal tensors"). For let
 //     the q-th least tensor of the size have the q-th offload and the prefetch

@@ -15,10 +15,12 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 	"workbench/solvers"
@@ -39,15 +41,15 @@ func TestCheck(t *testing.T) {
 // next to it, at some pace.
 func drawMixed(t *rapid.T) (*chain.Chain, platform.Platform) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
-	c, memory, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(4))
+	c, memory, bandwidth := random.Offload(r, 1+r.IntN(4))
 	if r.IntN(2) == 0 {
-		c, memory, bandwidth = exhaustive.Magnify(r, c, memory, bandwidth)
+		c, memory, bandwidth = random.Magnify(r, c, memory, bandwidth)
 	} else {
-		c, memory = exhaustive.MixSizes(r, c)
+		c, memory = random.MixSizes(r, c)
 		bandwidth = memory/float64(1+r.IntN(8)) + 1
 	}
-	pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
-	return exhaustive.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
+	pace := random.Paces[r.IntN(len(random.Paces))]
+	return random.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
 }
 
 // At the edge of memory, whatever the magnitudes, at any pace and on both
@@ -57,7 +59,7 @@ func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawMixed(t)
-		want, best, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, testcase.States)
+		want, best, err := optimumactivationoffload.Search(c, p.Memory, p.Bandwidth, testcase.States)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}
@@ -126,7 +128,7 @@ func TestErrors(t *testing.T) {
 		formulation.ErrTooLong) {
 		t.Error(err)
 	}
-	low := exhaustive.OffloadLeastMemory(c)
+	low := random.OffloadLeastMemory(c)
 	if _, err := Amounts(c, platform.Platform{Memory: low, Bandwidth: 1e-9}); err != nil {
 		t.Error(err)
 	}
@@ -141,7 +143,7 @@ func TestNoRowIsEmpty(t *testing.T) {
 	layer := chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 3}
 	c := &chain.Chain{Name: "bytes", Input: chain.Input{Activation: 3, Gradient: 3}, Layers: slices.Repeat([]chain.Layer{layer}, 3)}
 	for _, bandwidth := range []float64{1, 12e9} {
-		program, err := Amounts(c, platform.Platform{Memory: exhaustive.OffloadLeastMemory(c), Bandwidth: bandwidth})
+		program, err := Amounts(c, platform.Platform{Memory: random.OffloadLeastMemory(c), Bandwidth: bandwidth})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +160,7 @@ func BenchmarkBuild(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	low, high := exhaustive.OffloadLeastMemory(c), exhaustive.OffloadPeak(c)
+	low, high := random.OffloadLeastMemory(c), random.OffloadPeak(c)
 	for b.Loop() {
 		if _, err := Amounts(c, platform.Platform{Memory: math.Floor((low + high) / 2), Bandwidth: 12e9}); err != nil {
 			b.Fatal(err)

@@ -9,6 +9,8 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/milp"
@@ -105,7 +107,7 @@ func (y toy) chains(p formulation.Promise) formulation.Formulation {
 	return formulation.Formulation{
 		Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind,
 		Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
-			optimum, best, err := exhaustive.Remat(c, m.Memory, testcase.States)
+			optimum, best, err := optimumremat.Search(c, m.Memory, testcase.States)
 			return y.program(optimum, c.TotalTime(), best, err)
 		}),
 	}
@@ -115,7 +117,7 @@ func (y toy) graphs(p formulation.Promise) formulation.Formulation {
 	return formulation.Formulation{
 		Name: "toy", Problem: plan.Remat, Promise: p, Kind: graph.Kind,
 		Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-			optimum, best, err := exhaustive.Graph(g, m.Memory, testcase.States)
+			optimum, best, err := optimumrematgraph.Search(g, m.Memory, testcase.States)
 			return y.program(optimum, g.TotalTime(), best, err)
 		}),
 	}
@@ -298,12 +300,12 @@ func TestCheckStaged(t *testing.T) {
 		}
 	}
 	o := Options{Seed: 5, Cases: 400, Layers: 4}
-	r, err := Run(t.Context(), of(exhaustive.Stages), testcase.Stages(), []solvers.Backend{highs.New()}, o)
+	r, err := Run(t.Context(), of(optimumrematgraph.SearchStages), testcase.Stages(), []solvers.Backend{highs.New()}, o)
 	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if r, err = Run(t.Context(), of(func(in plan.Instance, memory float64, limit int) (float64, *plan.Plan, error) {
-		return exhaustive.Graph(plan.As[*graph.Graph](in), memory, limit)
+		return optimumrematgraph.Search(plan.As[*graph.Graph](in), memory, limit)
 	}), testcase.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -28,7 +29,7 @@ func TestMixedMagnitudes(t *testing.T) {
 	wrong, total := 0, 0
 	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 2)
-		best, pattern, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<14)
+		best, pattern, err := optimum.Search(x.Chain, x.Platform, x.Model, 1<<14)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			return
 		}
@@ -67,7 +68,7 @@ func TestMixedMagnitudes(t *testing.T) {
 				rt.Fatal(err)
 			}
 			bound := program.Objective(r.Bound)
-			return r.Status, bound, r.Status == solvers.Infeasible || bound > best*(1+3*exhaustive.Closeness)
+			return r.Status, bound, r.Status == solvers.Infeasible || bound > best*(1+3*optimum.Closeness)
 		}
 		if rapid.Bool().Draw(rt, "lp_solve") {
 			if _, _, is := above(lpsolve.New()); is {

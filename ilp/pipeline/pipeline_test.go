@@ -10,6 +10,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -86,7 +87,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 	for seed := range uint64(testfile.Cases(16)) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c, p := randomPipeline(r, 1+r.IntN(3))
-		want, best, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		want, best, err := optimum.Search(c, p, plan.TaskModel, 1e7)
 		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestStageILPEqualsExhaustive(t *testing.T) {
 		for l := range c.Len() {
 			layers = append(layers, plan.Stage{Processor: r.IntN(p.Processors), From: l + 1, To: l + 1})
 		}
-		want, best, err := exhaustive.PipelineOn(c, p, layers, model, 1, 1e7)
+		want, best, err := optimum.SearchAllocation(c, p, layers, model, 1, 1e7)
 		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
 			t.Fatal(err)
 		}

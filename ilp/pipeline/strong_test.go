@@ -10,6 +10,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -32,7 +33,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		c, p := randomPipeline(r, 1+r.IntN(3))
 		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
-		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		want, best, err := optimum.Search(c, p, model, 1e7)
 		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestPipelineStrongGroups(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		want, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		want, _, err := optimum.Search(c, p, plan.TaskModel, 1e7)
 		if err != nil {
 			continue
 		}
@@ -155,7 +156,7 @@ func TestPipelineStrongBackends(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		c, p := randomPipeline(r, 1+r.IntN(2))
 		program, err := Strong(c, p, MemoryOption{})
-		want, _, searched := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		want, _, searched := optimum.Search(c, p, plan.TaskModel, 1e7)
 		if err != nil || searched != nil {
 			continue
 		}
@@ -196,7 +197,7 @@ func TestPipelineUnsentIsFree(t *testing.T) {
 	c.Layers[1].Gradient = 0
 	p := platform.Platform{Memory: 1000, Bandwidth: 1, Processors: 2}
 	period := 4.0
-	best := plan.NewPattern("by hand", c, p)
+	best := plan.New(plan.Pipeline, "by hand", c, p)
 	best.Period, best.MemoryModel = &period, plan.TaskModel
 	best.Allocation = []plan.Stage{{Processor: 0, From: 1, To: 2}, {Processor: 1, From: 3, To: 3}}
 	best.Ops = []plan.Op{

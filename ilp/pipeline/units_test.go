@@ -10,6 +10,7 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -46,7 +47,7 @@ func TestUnits(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 60))
 		layers := 1 + r.IntN(2)
 		c, p := randomPipeline(r, layers)
-		want, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<20)
+		want, _, err := optimum.Search(c, p, plan.TaskModel, 1<<20)
 		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
 			t.Fatal(err)
 		}

@@ -8,12 +8,12 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/exhaustive"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -82,7 +82,7 @@ func TestLoadOfEverySection(t *testing.T) {
 	}
 	r := testfile.Random(t, 1, 7)
 	for range testfile.Cases(300) {
-		l := exhaustive.RandomLifetimes(r, 1+r.IntN(7))
+		l := random.Lifetimes(r, 1+r.IntN(7))
 		l.Align = [...]int64{0, 3, 4}[r.IntN(3)]
 		want := load(l)
 		if x := relaxed(t, ilptest.Must(t, Load, l, p)); x != want {

@@ -11,10 +11,12 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 	"workbench/solvers"
@@ -37,8 +39,8 @@ func TestChainGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	b := highs.New()
 	for range testfile.Cases(25) {
-		c := exhaustive.RandomChain(r, 4)
-		least, err := exhaustive.RematLeastMemory(c, testcase.States)
+		c := random.Chain(r, 4)
+		least, err := optimum.LeastMemory(c, testcase.States)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +79,7 @@ func descending() (*chain.Chain, platform.Platform) {
 
 func TestChainDescends(t *testing.T) {
 	c, p := descending()
-	want, best, err := exhaustive.Remat(c, p.Memory, testcase.States)
+	want, best, err := optimum.Search(c, p.Memory, testcase.States)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +110,13 @@ func TestSolveChainIsExhaustive(t *testing.T) {
 	const cases = 60
 	proved := 0
 	for range cases {
-		c := exhaustive.RandomChain(r, 2+r.IntN(4))
-		least, err := exhaustive.RematLeastMemory(c, testcase.States)
+		c := random.Chain(r, 2+r.IntN(4))
+		least, err := optimum.LeastMemory(c, testcase.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least-1+float64(r.IntN(5)))}
-		want, start, err := exhaustive.Remat(c, p.Memory, testcase.States)
+		want, start, err := optimum.Search(c, p.Memory, testcase.States)
 		if r.IntN(2) == 0 {
 			start = nil
 		}

@@ -16,11 +16,13 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -45,7 +47,7 @@ func TestMagnitudes(t *testing.T) {
 	for i := range *cases {
 		c, memory := mixRemat(r, 1+i%5)
 		p := platform.Platform{Memory: memory}
-		want, best, err := exhaustive.Remat(c, memory, testcase.States)
+		want, best, err := optimumremat.Search(c, memory, testcase.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)
@@ -180,7 +182,7 @@ func TestCertified(t *testing.T) {
 	met, below, empty := 0, 0, 0
 	for i := range *cases {
 		c, memory := mixRemat(r, 1+i%5)
-		want, _, err := exhaustive.Remat(c, memory, testcase.States)
+		want, _, err := optimumremat.Search(c, memory, testcase.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)
@@ -237,8 +239,8 @@ func TestCertified(t *testing.T) {
 // a breakpoint: what a plan of least memory or an operation takes, mostly beside
 // some values that it might keep.
 func mixRemat(r *rand.Rand, layers int) (mixed *chain.Chain, memory float64) {
-	mixed, _ = exhaustive.MixSizes(r, exhaustive.RandomChain(r, layers))
-	mixed = exhaustive.Pace(mixed, exhaustive.Paces[r.IntN(len(exhaustive.Paces))])
+	mixed, _ = random.MixSizes(r, random.Chain(r, layers))
+	mixed = random.Pace(mixed, random.Paces[r.IntN(len(random.Paces))])
 	if r.IntN(3) == 0 {
 		for i := range mixed.Layers {
 			mixed.Layers[i].ForwardTime *= math.Pow10(-r.IntN(4))
@@ -246,7 +248,7 @@ func mixRemat(r *rand.Rand, layers int) (mixed *chain.Chain, memory float64) {
 	}
 	at := func(l int) *chain.Layer { return &mixed.Layers[l-1] }
 	before := chain.Layer{Activation: mixed.Input.Activation, Saved: mixed.Input.Activation, Gradient: mixed.Input.Gradient}
-	if least, err := exhaustive.RematLeastMemory(mixed, 1<<20); err == nil && r.IntN(2) == 0 {
+	if least, err := optimumremat.LeastMemory(mixed, 1<<20); err == nil && r.IntN(2) == 0 {
 		memory = least
 	} else {
 		l := 1 + r.IntN(mixed.Len())

@@ -9,6 +9,7 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -55,21 +56,21 @@ func steep() *chain.Chain {
 // Small chains on which wrong results were once called proven: at those limits
 // and the units around them the search and both backends are right.
 func TestOnceWrong(t *testing.T) {
-	if want, _, err := exhaustive.Remat(nearlyAll(), 10000000004, testcase.States); err != nil || want != 1 {
+	if want, _, err := optimum.Search(nearlyAll(), 10000000004, testcase.States); err != nil || want != 1 {
 		t.Fatal(want, err)
 	}
 	for _, x := range []struct {
 		c      *chain.Chain
 		memory float64
 	}{{nearlyAll(), 10000000004}, {scattered(), 1000201092}, {steep(), 1000000008}} {
-		least, err := exhaustive.RematLeastMemory(x.c, testcase.States)
+		least, err := optimum.LeastMemory(x.c, testcase.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, around := range []float64{x.memory, least} {
 			for _, beside := range testfile.Few(1, 0., -1, 1, -3, -2, 2, 3) {
 				p := platform.Platform{Memory: around + beside}
-				want, _, err := exhaustive.Remat(x.c, p.Memory, testcase.States)
+				want, _, err := optimum.Search(x.c, p.Memory, testcase.States)
 				infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 				if infeasible != (p.Memory < least) {
 					t.Fatalf("%s in %.0f: %v, the least is %.0f", x.c.Name, p.Memory, err, least)

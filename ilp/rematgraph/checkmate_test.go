@@ -17,12 +17,14 @@ import (
 	"workbench/ilp/ilptest"
 	"workbench/model/certificate"
 	"workbench/model/exhaustive"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -138,7 +140,7 @@ func TestCheckmateIsExact(t *testing.T) {
 // The same where nodes write several values, and all may be computed again.
 func TestCheckmateIsExactOnSteps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 15))
-	exact(t, testfile.Cases(100), testfile.Cases(10), func(n int) plan.Instance { return exhaustive.RandomTraining(r, 1+n%3) })
+	exact(t, testfile.Cases(100), testfile.Cases(10), func(n int) plan.Instance { return random.Training(r, 1+n%3) })
 }
 
 // strongest is Strong without options.
@@ -150,17 +152,17 @@ func strongest(g plan.Instance, p platform.Platform) (*formulation.Program, erro
 // all plans, infinite if there are none.
 func staged(t *testing.T, g plan.Instance, memory float64) float64 {
 	t.Helper()
-	time, _, err := exhaustive.Stages(g, memory, 1<<20)
+	time, _, err := optimumrematgraph.SearchStages(g, memory, 1<<20)
 	return orInfinite(t, time, err)
 }
 
 func free(t *testing.T, g plan.Instance, memory float64) float64 {
 	t.Helper()
 	if v1 := plan.As[*graph.Graph](g); v1 != nil {
-		time, _, err := exhaustive.Graph(v1, memory, 1<<20)
+		time, _, err := optimumrematgraph.Search(v1, memory, 1<<20)
 		return orInfinite(t, time, err)
 	}
-	time, _, err := exhaustive.Training(plan.As[*training.Graph](g), memory, 1<<20)
+	time, _, err := optimumrematgraph.Search(plan.As[*training.Graph](g), memory, 1<<20)
 	return orInfinite(t, time, err)
 }
 
@@ -356,7 +358,7 @@ func TestCheckmateRounding(t *testing.T) {
 	for n := range 40 {
 		g := randomStep(r, 2+n%3)
 		p := between(t, g, r.Float64())
-		want, _, err := exhaustive.Stages(g, p.Memory, 1<<20)
+		want, _, err := optimumrematgraph.SearchStages(g, p.Memory, 1<<20)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			continue
 		}

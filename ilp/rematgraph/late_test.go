@@ -10,10 +10,11 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -25,16 +26,16 @@ func TestResultsMadeAgainAtTheEnd(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 17))
 	b, late, bound := highs.New(), 0, 0
 	for range testfile.Cases(4000) {
-		g := exhaustive.RandomTraining(r, 1+r.IntN(3))
+		g := random.Training(r, 1+r.IntN(3))
 		large := r.IntN(len(g.Storages)) // addRow it there is little room
 		g.Storages[large].Bytes += float64(20 + r.IntN(3))
 		g.Storages[r.IntN(len(g.Storages))].Bytes += 10
-		least, err := exhaustive.TrainingLeastMemory(g, 1<<20)
+		least, err := optimum.LeastMemory(g, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least+float64(r.IntN(3)))}
-		makespan, best, err := exhaustive.Training(g, p.Memory, 1<<20)
+		makespan, best, err := optimum.Search(g, p.Memory, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

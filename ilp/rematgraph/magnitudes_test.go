@@ -17,12 +17,14 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
 	"workbench/model/exhaustive"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -39,7 +41,7 @@ func TestMagnitudes(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 11))
 		g := testcase.MixedGraph(r, 1+r.IntN(3))
-		least, err := exhaustive.StagesLeastMemory(g, 1<<20)
+		least, err := optimumrematgraph.StagesLeastMemory(g, 1<<20)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -57,7 +59,7 @@ func limitOf(t *rapid.T, g *graph.Graph, least, memory float64) float64 {
 	if memory < least {
 		return least
 	}
-	_, p, err := exhaustive.Stages(g, min(memory, 1<<53), 1<<20)
+	_, p, err := optimumrematgraph.SearchStages(g, min(memory, 1<<53), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func limitOf(t *rapid.T, g *graph.Graph, least, memory float64) float64 {
 // heldAgainst holds both formulations and the driver against exhaustive search.
 func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Backend) {
 	ctx := context.Background()
-	want, best, err := exhaustive.Stages(g, p.Memory, 1<<20)
+	want, best, err := optimumrematgraph.SearchStages(g, p.Memory, 1<<20)
 	if errors.Is(err, exhaustive.ErrInfeasible) {
 		want = math.Inf(1)
 	} else if err != nil {
@@ -113,7 +115,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 		}
 		return
 	}
-	free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
+	free, _, err := optimumrematgraph.Search(g, p.Memory, 1<<20)
 	if errors.Is(err, exhaustive.ErrInfeasible) {
 		free = math.Inf(1)
 	} else if err != nil {
@@ -222,7 +224,7 @@ func TestRebuild(t *testing.T) {
 		for _, x := range programs {
 			rebuilt(t, x, g, p)
 		}
-		step := exhaustive.RandomTraining(r, 2)
+		step := random.Training(r, 2)
 		of, err := rematgraph.New(step)
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +237,7 @@ func TestRebuild(t *testing.T) {
 		}
 		rebuilt(t, program, step, p)
 	}
-	g := exhaustive.RandomGraph(r, 2)
+	g := random.Graph(r, 2)
 	for _, x := range [][2]string{
 		{"checkmate-beside", `{"node":99}`},
 		{"checkmate-strong", `{`},

@@ -8,12 +8,12 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/exhaustive"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -80,7 +80,7 @@ func TestLinkedBoundIsThatOfTheModel(t *testing.T) {
 
 // What no model is of is told apart.
 func TestLinkedRefuses(t *testing.T) {
-	g := exhaustive.RandomTraining(rand.New(rand.NewPCG(1, 2)), 2)
+	g := random.Training(rand.New(rand.NewPCG(1, 2)), 2)
 	v, err := rematgraph.New(g)
 	if err != nil {
 		t.Fatal(err)

@@ -12,11 +12,13 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -43,13 +45,13 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, memory, bandwidth := exhaustive.Magnify(r, x.Chain(), x.Platform.Memory, x.Platform.Bandwidth)
-		want, best, err := exhaustive.RematOffload(c, memory, bandwidth, 1<<18)
+		c, memory, bandwidth := random.Magnify(r, x.Chain(), x.Platform.Memory, x.Platform.Bandwidth)
+		want, best, err := optimumrematoffload.Search(c, memory, bandwidth, 1<<18)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}
-		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
-		fast, p := exhaustive.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
+		pace := random.Paces[r.IntN(len(random.Paces))]
+		fast, p := random.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
 		program, failed := Stages(fast, p)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			if least, _ := view.Least(c); memory < least && !errors.As(failed, new(*plan.Infeasible)) {

@@ -12,9 +12,11 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/exhaustive"
+	optimumswap "workbench/model/exhaustive/swap"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -32,9 +34,9 @@ func TestCheckSwap(t *testing.T) {
 func TestSwapLooksAtSomeFunctions(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 6, 6)
+		s, memory, bandwidth := random.Swap(r, 6, 6)
 		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
-		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, testcase.States)
+		optimum, best, err := optimumswap.Search(s, p.Memory, p.Bandwidth, 1, testcase.States)
 		if err != nil {
 			return // checked elsewhere
 		}
@@ -74,15 +76,15 @@ func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
-		s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)
-		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, testcase.States)
+		s, memory, bandwidth := random.Swap(r, 4, 4)
+		s, memory, bandwidth = random.MagnifySequence(r, s, memory, bandwidth)
+		want, best, err := optimumswap.Search(s, memory, bandwidth, 1, testcase.States)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}
-		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
+		pace := random.Paces[r.IntN(len(random.Paces))]
 		p := platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
-		program, failed := Amounts(exhaustive.PaceSequence(s, pace), p)
+		program, failed := Amounts(random.PaceSequence(s, pace), p)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			var infeasible *plan.Infeasible
 			if !errors.As(failed, &infeasible) || infeasible.Memory != s.LeastMemory() {
@@ -111,7 +113,7 @@ func TestMixedMagnitudes(t *testing.T) {
 
 // What no model can be built for is an error that says so.
 func TestSwapRefuses(t *testing.T) {
-	s, _, _ := exhaustive.RandomSwap(rand.New(rand.NewPCG(1, 1)), 4, 4)
+	s, _, _ := random.Swap(rand.New(rand.NewPCG(1, 1)), 4, 4)
 	for _, p := range []platform.Platform{{Memory: -1, Bandwidth: 1}, {Memory: 1e9}} {
 		if _, err := Amounts(s, p); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%+v: %v", p, err)

@@ -14,10 +14,12 @@ import (
 	"workbench/heuristics/weightoffload"
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	optimumweightoffload "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	problemweightoffload "workbench/model/problem/weightoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -46,16 +48,16 @@ func TestRandom(t *testing.T) {
 	units := []float64{1, 1e-12, 1e-9, 1e-6, 1e-3, 1e6}
 	j := &judge{T: t}
 	for range testfile.Cases(*cases) {
-		whole, q := exhaustive.RandomWeights(rng, []int{1, 2, 2, 3, 3, 5, 8}[rng.IntN(7)])
+		whole, q := random.Weights(rng, []int{1, 2, 2, 3, 3, 5, 8}[rng.IntN(7)])
 		unit := units[rng.IntN(len(units))]
-		j.c, j.p = exhaustive.InUnits(whole, q, unit)
+		j.c, j.p = random.InUnits(whole, q, unit)
 		exact, err := whole.Len() <= 3, error(nil)
 		switch j.wide = rng.IntN(4) == 0; {
 		case j.wide:
 			j.c, j.p = wide(rng, j.c, j.p)
 			j.best, err = found(t.Context(), j.c, j.p)
 		case exact:
-			j.best, _, err = exhaustive.WeightOffload(whole, q, 5e6)
+			j.best, _, err = optimumweightoffload.Search(whole, q, 5e6)
 			j.best *= unit
 		default:
 			j.best, err = found(t.Context(), j.c, j.p)

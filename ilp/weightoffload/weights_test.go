@@ -19,13 +19,14 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/exhaustive"
+	optimumweightoffload "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -244,7 +245,7 @@ func TestUnits(t *testing.T) {
 		for _, f := range weightFormulations()[2:] {
 			want := optimum(t, b, ilptest.Built(t, f, x.Chain(), x.Platform))
 			for _, unit := range []float64{1e-3, 1e-6, 1e-9, 1e-12, 1e6} {
-				c, p := exhaustive.InUnits(x.Chain(), x.Platform, unit)
+				c, p := random.InUnits(x.Chain(), x.Platform, unit)
 				program := ilptest.Built(t, f, c, p)
 				solution, err := b.Solve(t.Context(), program.Model, solvers.Options{})
 				if err != nil || solution.Status != solvers.Optimal {
@@ -313,7 +314,7 @@ func TestBoundOfTable1(t *testing.T) {
 func TestStartProves(t *testing.T) {
 	c := plantest.Network(0, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1})
 	p := platform.Platform{Memory: 3, Bandwidth: 1}
-	best, pl, err := exhaustive.WeightOffload(c, p, testcase.States)
+	best, pl, err := optimumweightoffload.Search(c, p, testcase.States)
 	if err != nil {
 		t.Fatal(err)
 	}

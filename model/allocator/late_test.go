@@ -7,7 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/swap"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -63,8 +64,8 @@ func TestLateIsWithinTheMemory(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 3))
 	plans, longer := 0, 0
 	for range testfile.Cases(600) {
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 6)
-		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, limit)
+		s, memory, bandwidth := random.Swap(r, 5, 6)
+		_, p, err := optimum.Search(s, memory, bandwidth, 1, limit)
 		if err != nil || p == nil {
 			continue
 		}

@@ -7,10 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
+	optimumjoin "workbench/model/exhaustive/join"
+	optimumpipeline "workbench/model/exhaustive/pipeline"
+	optimumremat "workbench/model/exhaustive/remat"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
+	optimumswap "workbench/model/exhaustive/swap"
+	optimumweightoffload "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -82,47 +90,47 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 		}
 	}
 	for range testfile.Cases(400) {
-		c := exhaustive.RandomChain(r, 1+r.IntN(5))
-		_, p, err := exhaustive.Remat(c, float64(2+r.IntN(15)), limit)
+		c := random.Chain(r, 1+r.IntN(5))
+		_, p, err := optimumremat.Search(c, float64(2+r.IntN(15)), limit)
 		check(c, p, err)
 
-		g := exhaustive.RandomGraph(r, 1+r.IntN(4))
-		_, p, err = exhaustive.Graph(g, float64(2+r.IntN(12)), limit)
+		g := random.Graph(r, 1+r.IntN(4))
+		_, p, err = optimumrematgraph.Search(g, float64(2+r.IntN(12)), limit)
 		check(g, p, err)
 
-		j := exhaustive.RandomJoin(r, 1+r.IntN(3), r.IntN(6))
-		_, p, err = exhaustive.Join(j, 2+r.IntN(9), limit)
+		j := random.Join(r, 1+r.IntN(3), r.IntN(6))
+		_, p, err = optimumjoin.Search(j, 2+r.IntN(9), limit)
 		check(j, p, err)
 
-		c, memory, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(4))
-		_, p, err = exhaustive.Offload(c, memory, bandwidth, limit)
+		c, memory, bandwidth := random.Offload(r, 1+r.IntN(4))
+		_, p, err = optimumactivationoffload.Search(c, memory, bandwidth, limit)
 		check(c, p, err)
-		c, memory, bandwidth = exhaustive.RandomOffload(r, 1+r.IntN(3))
-		_, p, err = exhaustive.RematOffload(c, memory, bandwidth, limit)
+		c, memory, bandwidth = random.Offload(r, 1+r.IntN(3))
+		_, p, err = optimumrematoffload.Search(c, memory, bandwidth, limit)
 		check(c, p, err)
 
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 5)
-		_, p, err = exhaustive.Swap(s, memory, bandwidth, 1, limit)
+		s, memory, bandwidth := random.Swap(r, 4, 5)
+		_, p, err = optimumswap.Search(s, memory, bandwidth, 1, limit)
 		check(s, p, err)
 
-		c = exhaustive.RandomChain(r, 1+r.IntN(4))
+		c = random.Chain(r, 1+r.IntN(4))
 		for i := range c.Layers { // what takes no time holds memory for no time
 			c.Layers[i].Weight = float64(r.IntN(4))
 			c.Layers[i].ForwardTime++
 			c.Layers[i].BackwardTime++
 		}
 		m := platform.Platform{Memory: float64(5 + r.IntN(40)), Bandwidth: 1, Processors: 1 + r.IntN(3), WeightCopies: r.IntN(3)}
-		_, p, err = exhaustive.Pipeline(c, m, plan.TaskModel, 1<<12)
+		_, p, err = optimumpipeline.Search(c, m, plan.TaskModel, 1<<12)
 		check(c, p, err)
 	}
 	for range 60 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(2))
+		c := random.Chain(r, 1+r.IntN(2))
 		for i := range c.Layers {
 			c.Layers[i].Weight = float64(r.IntN(3))
 			c.Layers[i].ForwardTime++
 			c.Layers[i].BackwardTime++
 		}
-		_, p, err := exhaustive.WeightOffload(c, platform.Platform{Memory: float64(4 + r.IntN(10)), Bandwidth: 1}, 1<<18)
+		_, p, err := optimumweightoffload.Search(c, platform.Platform{Memory: float64(4 + r.IntN(10)), Bandwidth: 1}, 1<<18)
 		check(c, p, err)
 	}
 	for problem, least := range map[string]int{

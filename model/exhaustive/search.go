@@ -1,134 +1,215 @@
+// Package exhaustive is the engine under the exhaustive searches, which find optimal plans
+// of tiny instances in the packages below it, one a problem. They exist to hold methods,
+// formulations and verifiers against, and share no code with any of them.
 package exhaustive
 
 import (
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 
 	"workbench/model/platform"
 )
 
-// A shortest is Dijkstra's algorithm over states that are found on the way,
-// each written as a 64-bit key. Steps take time and memory. It minimises the
-// time within a limit on memory, or the peak of memory; states of equal cost
-// are settled in the order in which they were found.
-type shortest struct {
-	memory float64 // no step may need more
-	peak   bool    // minimise the largest memory instead of the sum of times
-	limit  int     // most states to settle
+// Errors of searches that end without a plan.
+var (
+	// ErrInfeasible: every state was tried, there is no plan.
+	ErrInfeasible = errors.New("exhaustive search: no plan exists")
+	// ErrLimit: the search visited as many states as it may.
+	ErrLimit = errors.New("exhaustive search: too many states")
+	// ErrTooHard: the instance is not one for exhaustive search.
+	ErrTooHard = errors.New("exhaustive search: not a tiny instance with integer times")
+)
 
-	nodes []reached
-	slots []int32 // open addressing: 1 + index of nodes, 0: free
-	queue queue
-	at    int32 // the state that is being left
+// A Search is best-first search in a graph of states that is made on the way: Dijkstra's
+// algorithm or, with Bound, A* (Hart, Nilsson and Raphael 1968). With Dominates it is
+// label-setting with dominance: a state then has several labels, of which none is better
+// than another (Desrochers and Soumis 1988). R is what labels have in addition to their
+// costs; labels of equal cost are expanded in the order in which they were made.
+type Search[S comparable, R any] struct {
+	Memory float64 // no step or state may need more
+	Peak   bool    // minimise the largest memory of the steps, not the sum of their times
+	Limit  int     // most labels to expand
+
+	// Hash returns a number that few states share; nil: by package maphash. Needs returns
+	// the memory of a state; nil: only steps need memory. Bound returns a consistent lower
+	// bound on the cost from a label to the goal; nil: 0. Dominates reports whether a is as
+	// good as b, which has the same state; nil: by cost.
+	Hash      func(S) uint64
+	Needs     func(S) float64
+	Bound     func(*Label[S, R]) float64
+	Dominates func(a, b *Label[S, R]) bool
+
+	Labels  []Label[S, R]
+	slots   []int32 // hash table with open addressing: 1 + the last label of a state, 0: free
+	seed    maphash.Seed
+	states  int
+	queue   queue
+	current int32 // the label that is being expanded, -1: none
 }
 
-// reached is a state and the best way to it that is known.
-type reached struct {
-	key     uint64
-	cost    float64
-	from    int32 // -1: the start
-	step    uint32
-	settled bool
+// A Label is a way to a state.
+type Label[S comparable, R any] struct {
+	State S
+	Cost  float64
+	Rest  R
+	From  int32  // the label before, -1: the start
+	Step  uint32 // what led here from there
+
+	next                int32 // another label of the state, -1: none
+	expanded, dominated bool
 }
 
-type queued struct {
-	cost float64
-	node int32
-}
-
-// run searches from start and returns the least cost of a state that is a goal
-// and the steps to it, each with the state it leads to. leave calls
-// [shortest.reach] for every step out of a state.
-func (s *shortest) run(start uint64, goal func(uint64) bool, leave func(uint64)) (float64, []reached, error) {
-	s.slots = make([]int32, 256)
-	s.at = -1
-	s.enqueue(start, 0, 0)
-	for settled := 0; len(s.queue) > 0; {
-		q := s.queue.pop()
-		n := &s.nodes[q.node]
-		if n.settled {
+// Run searches from start, and returns the index of a label of least cost whose state is a
+// goal. expand calls [Search.Add] or [Search.AddLabel] for every step out of a state. The
+// errors are [ErrInfeasible] and [ErrLimit].
+func (s *Search[S, R]) Run(start S, goal func(S) bool, expand func(Label[S, R])) (int32, error) {
+	s.slots, s.seed, s.current = make([]int32, 256), maphash.MakeSeed(), -1
+	s.AddLabel(Label[S, R]{State: start})
+	for expanded := 0; len(s.queue) > 0; {
+		k := s.queue.pop().label
+		x := &s.Labels[k]
+		if x.expanded || x.dominated {
 			continue
 		}
-		if goal(n.key) {
-			return n.cost, s.path(q.node), nil
+		if goal(x.State) {
+			return k, nil
 		}
-		if settled++; settled > s.limit {
-			return 0, nil, fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
+		if expanded++; expanded > s.Limit {
+			return 0, fmt.Errorf("%w: more than %d", ErrLimit, s.Limit)
 		}
-		n.settled = true
-		s.at = q.node
-		leave(n.key)
+		x.expanded, s.current = true, k
+		expand(*x)
 	}
-	return 0, nil, ErrInfeasible
+	return 0, ErrInfeasible
 }
 
-// relax says that a step leads from the state that is being left to another.
-func (s *shortest) relax(to uint64, step uint32, time, memory float64) {
-	if !platform.Fits(memory, s.memory) {
+// Add adds a step from the label that is being expanded, which takes time and needs memory.
+func (s *Search[S, R]) Add(to S, step uint32, time, memory float64) {
+	if !platform.Fits(memory, s.Memory) {
 		return
 	}
-	cost := s.nodes[s.at].cost
-	if s.peak {
+	cost := s.Labels[s.current].Cost
+	if s.Peak {
 		cost = max(cost, memory)
 	} else {
 		cost += time
 	}
-	s.enqueue(to, step, cost)
-}
-
-// enqueue queues a state if this way to it is better than the known ones.
-func (s *shortest) enqueue(key uint64, step uint32, cost float64) {
-	i := s.find(key)
-	k := s.slots[i] - 1
-	if k < 0 {
-		k = int32(len(s.nodes))
-		s.nodes = append(s.nodes, reached{key: key, cost: math.Inf(1)})
-		s.slots[i] = k + 1
-		if 2*len(s.nodes) > len(s.slots) {
-			s.grow()
-		}
-	}
-	n := &s.nodes[k]
-	if n.settled || cost >= n.cost {
+	slot := s.find(to)
+	if k := s.slots[slot] - 1; k >= 0 && s.Dominates == nil && s.Labels[k].Cost <= cost {
 		return
 	}
-	n.cost, n.from, n.step = cost, s.at, step
-	s.queue.push(queued{cost, k})
+	s.put(slot, Label[S, R]{State: to, Step: step, Cost: cost})
 }
 
-// find returns the slot of a key, or the free one where it belongs.
-func (s *shortest) find(key uint64) int {
+// AddLabel adds a label, reached from the one that is being expanded, unless its state does
+// not fit or a label of the same state dominates it. Labels that it dominates are dropped.
+func (s *Search[S, R]) AddLabel(x Label[S, R]) {
+	s.put(s.find(x.State), x)
+}
+
+func (s *Search[S, R]) put(slot int, x Label[S, R]) {
+	k := s.slots[slot] - 1
+	if k < 0 {
+		if s.Needs != nil && !platform.Fits(s.Needs(x.State), s.Memory) {
+			return
+		}
+		s.states++
+	}
+	last := int32(len(s.Labels))
+	at := last
+	x.From, x.next, x.expanded = s.current, k, false // x may be a changed copy of an expanded label
+	s.Labels = append(s.Labels, x)
+	for ; k >= 0; k = s.Labels[k].next {
+		switch y := &s.Labels[k]; {
+		case y.dominated:
+		case s.dominates(k, last):
+			s.Labels = s.Labels[:last]
+			return
+		case s.dominates(last, k):
+			if y.dominated = true; !y.expanded {
+				at = k // nothing was reached from y: x takes its place
+			}
+		}
+	}
+	if at < last {
+		s.Labels = s.Labels[:last]
+		x.next = s.Labels[at].next
+		s.Labels[at] = x
+	} else if s.slots[slot] = at + 1; 2*s.states > len(s.slots) {
+		s.grow()
+	}
+	key := x.Cost
+	if s.Bound != nil {
+		key += s.Bound(&s.Labels[at])
+	}
+	s.queue.push(queued{key, at})
+}
+
+// find returns the slot of a state, or the free one where it belongs.
+func (s *Search[S, R]) find(x S) int {
 	mask := len(s.slots) - 1
-	h := key * 0x9e3779b97f4a7c15
-	for i := int(h>>32) & mask; ; i = (i + 1) & mask {
-		if k := s.slots[i]; k == 0 || s.nodes[k-1].key == key {
+	for i := int(s.hash(x)) & mask; ; i = (i + 1) & mask {
+		if k := s.slots[i]; k == 0 || s.Labels[k-1].State == x {
 			return i
 		}
 	}
 }
 
-func (s *shortest) grow() {
-	s.slots = make([]int32, 2*len(s.slots))
-	for k := range s.nodes {
-		s.slots[s.find(s.nodes[k].key)] = int32(k) + 1
+func (s *Search[S, R]) hash(x S) uint64 {
+	if s.Hash != nil {
+		return s.Hash(x) * 0x9e3779b97f4a7c15 >> 32 // Fibonacci hashing
+	}
+	return maphash.Comparable(s.seed, x)
+}
+
+func (s *Search[S, R]) grow() {
+	old := s.slots
+	s.slots = make([]int32, 2*len(old))
+	for _, k := range old {
+		if k > 0 {
+			s.slots[s.find(s.Labels[k-1].State)] = k
+		}
 	}
 }
 
-// path returns the states after the start on the way to the k-th node.
-func (s *shortest) path(k int32) (p []reached) {
-	for ; s.nodes[k].from >= 0; k = s.nodes[k].from {
-		p = append(p, s.nodes[k])
+func (s *Search[S, R]) dominates(a, b int32) bool {
+	if s.Dominates != nil {
+		return s.Dominates(&s.Labels[a], &s.Labels[b])
 	}
-	slices.Reverse(p)
-	return p
+	return s.Labels[a].Cost <= s.Labels[b].Cost
+}
+
+// Path returns the labels after the start on the way to the k-th.
+func (s *Search[S, R]) Path(k int32) (path []Label[S, R]) {
+	for ; s.Labels[k].From >= 0; k = s.Labels[k].From {
+		path = append(path, s.Labels[k])
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// SmallInteger returns x if it is an integer of 0 to 100, and an error that wraps
+// [ErrTooHard] and names what it is otherwise.
+func SmallInteger(what string, x float64) (int8, error) {
+	if !(x >= 0 && x <= 100) || x != math.Trunc(x) {
+		return 0, fmt.Errorf("%w: %s is %g; an integer of 0 to 100 would do", ErrTooHard, what, x)
+	}
+	return int8(x), nil
+}
+
+type queued struct {
+	key   float64
+	label int32
 }
 
 func (a queued) less(b queued) bool {
-	return a.cost < b.cost || a.cost == b.cost && a.node < b.node
+	return a.key < b.key || a.key == b.key && a.label < b.label
 }
 
-// A queue is a binary heap, the least cost first.
+// A queue is a binary heap, the least key first.
 type queue []queued
 
 func (h *queue) push(q queued) {

@@ -28,7 +28,7 @@ func drawPattern(t *rapid.T) (*chain.Chain, *plan.Plan) {
 		})
 	}
 	processors := rapid.IntRange(1, 3).Draw(t, "processors")
-	p := plan.NewPattern("drawn", c, platform.Platform{
+	p := plan.New(plan.Pipeline, "drawn", c, platform.Platform{
 		Processors: processors, Bandwidth: rapid.SampledFrom([]float64{1, 0.5}).Draw(t, "beta"),
 		WeightCopies: rapid.IntRange(0, 3).Draw(t, "C"),
 	})
@@ -307,7 +307,7 @@ func TestPatternGarbage(t *testing.T) {
 func BenchmarkVerifyPattern(b *testing.B) {
 	const n = 300
 	c := &chain.Chain{Name: "long"}
-	p := plan.NewPattern("by hand", c, platform.Platform{Memory: 1e9, Processors: 8, Bandwidth: 1, WeightCopies: 3})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Memory: 1e9, Processors: 8, Bandwidth: 1, WeightCopies: 3})
 	period := 2.0 * n
 	p.Period = &period
 	for i := range 8 {

@@ -29,7 +29,7 @@ func twoStages() (*chain.Chain, *plan.Plan) {
 		{ForwardTime: 1, BackwardTime: 2, Activation: 1, Saved: 1, Gradient: 2, Weight: 3},
 		{ForwardTime: 1, BackwardTime: 2, Activation: 2, Saved: 2, Gradient: 2, Weight: 4},
 	}}
-	p := plan.NewPattern("by hand", c, platform.Platform{Memory: 20, Bandwidth: 1, Processors: 2, WeightCopies: 3})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Memory: 20, Bandwidth: 1, Processors: 2, WeightCopies: 3})
 	period := 9.0
 	p.Period = &period
 	p.Allocation = []plan.Stage{{Processor: 0, From: 1, To: 1}, {Processor: 1, From: 2, To: 2}}
@@ -51,7 +51,7 @@ func insideStage() (*chain.Chain, *plan.Plan) {
 	for range 3 {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1})
 	}
-	p := plan.NewPattern("by hand", c, platform.Platform{Memory: 7, Bandwidth: 1e20, Processors: 2})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Memory: 7, Bandwidth: 1e20, Processors: 2})
 	period := 4.0
 	p.Period = &period
 	p.MemoryModel = plan.StageModel
@@ -81,7 +81,7 @@ func cancelled(k int) (*chain.Chain, *plan.Plan) {
 		}
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: weight})
 	}
-	p := plan.NewPattern("by hand", c, platform.Platform{Memory: float64(k+1) + 4, Bandwidth: 1e20, Processors: k + 1, WeightCopies: 1})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Memory: float64(k+1) + 4, Bandwidth: 1e20, Processors: k + 1, WeightCopies: 1})
 	period := 2 * float64(k+1)
 	p.Period, p.K, p.MemoryModel = &period, k, plan.StageModel
 	n := k + 1
@@ -388,7 +388,7 @@ func TestPatternShifts(t *testing.T) {
 // Roundings gain no time together.
 func TestPatternRoundings(t *testing.T) {
 	c := &chain.Chain{Name: "many"}
-	p := plan.NewPattern("by hand", c, platform.Platform{Processors: 1})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Processors: 1})
 	const n = 1000
 	at := 0.0
 	for l := range 2 * n {

@@ -18,7 +18,7 @@ func twoReplicas() (*chain.Chain, *plan.Plan) {
 		Name: "one", Input: chain.Input{Activation: 5},
 		Layers: []chain.Layer{{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: 1}},
 	}
-	p := plan.NewPattern("by hand", c, platform.Platform{Memory: 14, Bandwidth: 2, Processors: 2, WeightCopies: 3, Replicas: true})
+	p := plan.New(plan.Pipeline, "by hand", c, platform.Platform{Memory: 14, Bandwidth: 2, Processors: 2, WeightCopies: 3, Replicas: true})
 	period := 3.0
 	p.Period, p.K, p.MemoryModel = &period, 2, plan.TaskModel
 	p.Allocation = []plan.Stage{{Processor: 0, From: 1, To: 1, Replicas: 2}}

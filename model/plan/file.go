@@ -7,10 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"workbench/model/instance/chain"
-	"workbench/model/instance/functions"
-	"workbench/model/instance/graph"
-	"workbench/model/instance/join"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
@@ -34,24 +30,6 @@ func New(problem, method string, in Instance, m platform.Platform) *Plan {
 		Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: in.Title(), SHA256: digest}, Platform: m,
 		Unit: in.Scale(),
 	}
-}
-
-// NewGraph returns a plan without operations for the rematerialization of g.
-func NewGraph(method string, g *graph.Graph, m platform.Platform) *Plan {
-	return New(Remat, method, g, m)
-}
-
-// NewPattern returns a plan of a pipeline without operations for c.
-func NewPattern(method string, c *chain.Chain, m platform.Platform) *Plan {
-	return New(Pipeline, method, c, m)
-}
-
-// NewJoin returns a plan without operations for j; m.Memory is in slots.
-func NewJoin(method string, j *join.Join, m platform.Platform) *Plan { return New(Join, method, j, m) }
-
-// NewSwap returns a plan of swapping without operations for s.
-func NewSwap(method string, s *functions.Sequence, m platform.Platform) *Plan {
-	return New(Swap, method, s, m)
 }
 
 // Read reads a plan/v1 document. Name is for errors, which say the file, the

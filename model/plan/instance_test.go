@@ -173,7 +173,7 @@ func TestSummarizeOn(t *testing.T) {
 		{c, &late},
 		{g, &nameless},
 		{j, onJoin},
-		{j, plan.NewJoin("nothing", j, platform.Platform{Memory: 2})},
+		{j, plan.New(plan.Join, "nothing", j, platform.Platform{Memory: 2})},
 	} {
 		s, err := verify.Summarize(x.in, x.p)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // plan that fills its four slots with the copy of a_0 of the second branch.
 func twoBranches() (*join.Join, *plan.Plan) {
 	j := &join.Join{Name: "two branches", Branches: []int{2, 1}, Keep: []bool{true, false}, ForwardTime: 1, BackwardTime: 2, LossTime: 3}
-	p := plan.NewJoin("by hand", j, platform.Platform{Memory: 4})
+	p := plan.New(plan.Join, "by hand", j, platform.Platform{Memory: 4})
 	on := func(branch int, kind string, layer int) {
 		p.Ops = append(p.Ops, plan.Op{Op: kind, Branch: branch, Layer: layer})
 	}
@@ -158,7 +158,7 @@ func TestJoinByHand(t *testing.T) {
 	}
 	// Branches without layers: the loss replaces a_0 by δ_0.
 	j = &join.Join{Branches: []int{0, 0}, Keep: []bool{true, false}, LossTime: 1}
-	p = plan.NewJoin("by hand", j, platform.Platform{Memory: 2})
+	p = plan.New(plan.Join, "by hand", j, platform.Platform{Memory: 2})
 	p.Ops = []plan.Op{{Op: "LOSS", End: 1}, {Op: "D", Tensor: "delta", Branch: 2, Start: 1, End: 1}}
 	if r := mustVerifyOn(t, j, p); !r.Valid() || r.Makespan != 1 || r.PeakMemory != 2 {
 		t.Errorf("no layers: %+v", r)

@@ -1,18 +1,9 @@
 package plan
 
-import (
-	"slices"
-
-	"workbench/model/platform"
-)
+import "slices"
 
 // Placement is the problem of giving addresses to buffers of known lifetimes.
 const Placement = "placement"
-
-// NewPlacement returns a plan of a placement without offsets for lifetimes.
-func NewPlacement(method string, l Instance, m platform.Platform) *Plan {
-	return New(Placement, method, l, m)
-}
 
 // An Offset is where a buffer begins, in units from the start of the memory; in
 // files, in bytes.

@@ -33,7 +33,7 @@ func fiveNodes() (*graph.Graph, *plan.Plan) {
 			{From: 3, To: 4},
 		},
 	}
-	p := plan.NewGraph("by hand", g, platform.Platform{Memory: 20, Bandwidth: 1})
+	p := plan.New(plan.Remat, "by hand", g, platform.Platform{Memory: 20, Bandwidth: 1})
 	for _, o := range []string{"C x", "C y", "C z", "D y", "C y", "C dy", "D z", "D y", "C dx"} {
 		p.Ops = append(p.Ops, plan.Op{Op: o[:1], Node: o[2:]})
 	}
@@ -136,7 +136,7 @@ func TestGraphByHand(t *testing.T) {
 func TestGraphOfChain(t *testing.T) {
 	c, _ := threeLayers()
 	g := graph.FromChain(c)
-	p := plan.NewGraph("store all", g, platform.Platform{Memory: math.Inf(1)})
+	p := plan.New(plan.Remat, "store all", g, platform.Platform{Memory: math.Inf(1)})
 	onChain := plan.New(plan.Remat, "store all", c, p.Platform)
 	for v := range g.Nodes {
 		n := &g.Nodes[v]

@@ -9,10 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/swap"
 	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -250,8 +251,8 @@ func TestSwapAgainstRules(t *testing.T) {
 	sound, broken := 0, map[string]int{}
 	for seed := range uint64(plans) {
 		r := rand.New(rand.NewPCG(seed, 21))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
-		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, 1e6)
+		s, memory, bandwidth := random.Swap(r, 4, 4)
+		_, p, err := optimum.Search(s, memory, bandwidth, 1, 1e6)
 		if err != nil {
 			continue
 		}
@@ -334,8 +335,8 @@ func change(r *rand.Rand, s *functions.Sequence, p *plan.Plan) {
 func TestSwapOtherUnits(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
-		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, 1e6)
+		s, memory, bandwidth := random.Swap(r, 5, 5)
+		_, p, err := optimum.Search(s, memory, bandwidth, 1, 1e6)
 		if err != nil {
 			return
 		}
@@ -411,8 +412,8 @@ func near(a, b float64) bool { return a-b <= 1e-9*max(a, b) && b-a <= 1e-9*max(a
 func TestSwapAllocations(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 23))
-		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
-		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, 1e6)
+		s, memory, bandwidth := random.Swap(r, 5, 5)
+		_, p, err := optimum.Search(s, memory, bandwidth, 1, 1e6)
 		if err != nil {
 			return
 		}
@@ -509,7 +510,7 @@ func manyFunctions(n int) (*functions.Sequence, *plan.Plan) {
 	for v := range s.Variables {
 		s.Variables[v].ID = string(rune('a'+v%8)) + strconv.Itoa(v/8)
 	}
-	p := plan.NewSwap("by hand", s, platform.Platform{Memory: float64(4*n + 16), Bandwidth: 1})
+	p := plan.New(plan.Swap, "by hand", s, platform.Platform{Memory: float64(4*n + 16), Bandwidth: 1})
 	for i := range n {
 		start := float64(4 * i)
 		p.Ops = append(p.Ops, plan.Op{Op: plan.OpRun, Function: i + 1, Start: start, End: start + 4})

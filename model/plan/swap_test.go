@@ -22,7 +22,7 @@ import (
 // swapping returns the plan with operations written "1@0" for f_1 at 0 and
 // "in_w@0", each at its start; durations are those of the instance.
 func swapping(s *functions.Sequence, memory, bandwidth float64, ops string) *plan.Plan {
-	p := plan.NewSwap("by hand", s, platform.Platform{Memory: memory, Bandwidth: bandwidth})
+	p := plan.New(plan.Swap, "by hand", s, platform.Platform{Memory: memory, Bandwidth: bandwidth})
 	for _, word := range strings.Fields(ops) {
 		name, at, _ := strings.Cut(word, "@")
 		start, err := strconv.ParseFloat(at, 64)
@@ -452,7 +452,7 @@ func TestSwapManyRoundings(t *testing.T) {
 	b.Reads(all...)
 	s := b.End()
 	for short, rules := range map[float64][]string{0: {}, 0.9e-9 * n: {plan.RuleDuration}} {
-		p := plan.NewSwap("by hand", s, platform.Platform{Memory: n, Bandwidth: 1})
+		p := plan.New(plan.Swap, "by hand", s, platform.Platform{Memory: n, Bandwidth: 1})
 		p.Ops = append(p.Ops, plan.Op{Op: plan.OpRun, Function: 1, End: n})
 		for i := range n {
 			start := float64(i) * (1 - short)

@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/exhaustive"
+	optimumactivationoffload "workbench/model/exhaustive/activationoffload"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Offload are chains for activation offloading.
@@ -16,12 +18,12 @@ func Offload() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 5, Most: 8,
 		Random: func(r *rand.Rand, layers int) (*Trial, error) {
-			c, memory, bandwidth := exhaustive.RandomOffload(r, layers)
+			c, memory, bandwidth := random.Offload(r, layers)
 			return &Trial{In: c, Platform: platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}, Pace: 1}, nil
 		},
 		Draw: func(r *rand.Rand) *Trial { return drawOffload(r, 1+r.IntN(5)) }, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Offload(t.Chain(), t.Platform.Memory, t.Platform.Bandwidth, states)
+			return optimumactivationoffload.Search(t.Chain(), t.Platform.Memory, t.Platform.Bandwidth, states)
 		},
 		Smaller: smallerOffload,
 		Text:    func(t *Trial, _ *plan.Plan) string { return offloadText(t) },
@@ -35,7 +37,7 @@ func RematOffload() *Subject {
 		Draw: func(r *rand.Rand) *Trial { return drawOffload(r, 1+r.IntN(3)) }, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
 			c, p := t.whole()
-			least, best, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, states)
+			least, best, err := optimumrematoffload.Search(c, p.Memory, p.Bandwidth, states)
 			if t.Pace != 1 {
 				best = nil
 			}
@@ -48,7 +50,7 @@ func RematOffload() *Subject {
 }
 
 // wholeTimes reports whether no offload of p ends right after a computation has started, as
-// none does in the plans that [exhaustive.RematOffload] looks at. O(operations²).
+// none does in the plans that exhaustive/rematoffload.Search looks at. O(operations²).
 func wholeTimes(_ *Trial, p *plan.Plan) bool {
 	if p == nil {
 		return true
@@ -77,10 +79,10 @@ func RandomRematOffload(r *rand.Rand, layers int) (*Trial, error) {
 }
 
 func drawOffload(r *rand.Rand, layers int) *Trial {
-	c, memory, bandwidth := exhaustive.RandomOffload(r, layers)
-	c, memory, bandwidth = exhaustive.Magnify(r, c, memory, bandwidth)
+	c, memory, bandwidth := random.Offload(r, layers)
+	c, memory, bandwidth = random.Magnify(r, c, memory, bandwidth)
 	x := pace(r)
-	return &Trial{In: exhaustive.Pace(c, x), Platform: platform.Platform{Memory: memory, Bandwidth: bandwidth / x}, Pace: x}
+	return &Trial{In: random.Pace(c, x), Platform: platform.Platform{Memory: memory, Bandwidth: bandwidth / x}, Pace: x}
 }
 
 // smallerOffload is smallerRemat with a link.

@@ -10,6 +10,7 @@ import (
 	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Flush are stages of a pipeline that flushes.
@@ -18,7 +19,7 @@ func Flush() *Subject {
 		Kind: stages.Kind, Units: "stages", Usual: 3, Most: 4,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
 			for {
-				if in, p := optimum.Random(r); len(in.Stages) <= units {
+				if in, p := random.Flush(r); len(in.Stages) <= units {
 					return &Trial{In: in, Platform: p, Pace: 1}, nil
 				}
 			}
@@ -35,10 +36,10 @@ func Flush() *Subject {
 
 // drawFlush returns stages of another pace and with sizes of mixed magnitude.
 func drawFlush(r *rand.Rand) *Trial {
-	in, p := optimum.Random(r)
+	in, p := random.Flush(r)
 	t := pace(r)
 	factor := [...]float64{1, 1, 1000, 1e6, 1e9 + 1}[r.IntN(5)]
-	in = optimum.Pace(in, t)
+	in = random.PaceStages(in, t)
 	p.Memory *= factor
 	for i := range in.Stages {
 		s := &in.Stages[i]

@@ -3,10 +3,11 @@ package testcase
 import (
 	"math/rand/v2"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/join"
 	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Join are joins.
@@ -14,13 +15,13 @@ func Join() *Subject {
 	return &Subject{
 		Kind: join.Kind, Units: "branches", Usual: 3, Most: 3,
 		Draw: func(r *rand.Rand) *Trial {
-			j := exhaustive.RandomJoin(r, 1+r.IntN(3), r.IntN(7))
-			least, _ := exhaustive.JoinLeastSlots(j, drawn) // 0 where it is not known
+			j := random.Join(r, 1+r.IntN(3), r.IntN(7))
+			least, _ := optimum.LeastSlots(j, drawn) // 0 where it is not known
 			return &Trial{In: j, Platform: platform.Platform{Memory: float64(max(1, least-1+r.IntN(4)))}, Pace: 1}
 		},
 		Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Join(plan.As[*join.Join](t.In), int(t.Platform.Memory), states)
+			return optimum.Search(plan.As[*join.Join](t.In), int(t.Platform.Memory), states)
 		},
 	}
 }

@@ -4,16 +4,16 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/graph"
+	"workbench/model/testcase/random"
 )
 
-// MixedGraph is [exhaustive.RandomGraph] with sizes of any magnitude from 1 to 10¹², many
+// MixedGraph is [random.Graph] with sizes of any magnitude from 1 to 10¹², many
 // of them a unit or two from a sum that others make, and with times multiplied
 // by a power of ten from 10⁻¹² to 10⁶: where methods that compare with a
 // tolerance, and solvers, which have one, go wrong.
 func MixedGraph(r *rand.Rand, forward int) *graph.Graph {
-	g := exhaustive.RandomGraph(r, forward)
+	g := random.Graph(r, forward)
 	base := math.Round(math.Pow(10, 12*r.Float64()))
 	size := func(small float64) float64 {
 		switch r.IntN(5) {

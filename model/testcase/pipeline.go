@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Pipeline are chains for pipelines, of which the 1-periodic patterns are searched.
@@ -19,7 +20,7 @@ func Pipeline() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 3, Most: 6, Random: randomPattern, Draw: drawPattern, Searched: drawn / 100,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Pipeline(t.Chain(), t.Platform, plan.TaskModel, states)
+			return optimum.Search(t.Chain(), t.Platform, plan.TaskModel, states)
 		},
 		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
 		Smaller: smallerPattern, Text: patternText,
@@ -32,7 +33,7 @@ func GraphPipeline() *Subject {
 	return &Subject{
 		Kind: graph.Kind, Units: "forward nodes", Usual: 2, Most: 3, Random: randomGraphPattern, Draw: drawGraphPattern, Searched: drawn / 100,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.GraphPipeline(t.Graph(), t.Platform, plan.TaskModel, 1, states)
+			return optimum.SearchGraph(t.Graph(), t.Platform, plan.TaskModel, 1, states)
 		},
 		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
 		Smaller: smallerGraphPattern,
@@ -42,7 +43,7 @@ func GraphPipeline() *Subject {
 
 // randomGraphPattern returns a training step of small integers on up to three processors.
 func randomGraphPattern(r *rand.Rand, forward int) (*Trial, error) {
-	g := exhaustive.RandomGraph(r, forward)
+	g := random.Graph(r, forward)
 	total := 1.0
 	for i := range g.Nodes {
 		x := &g.Nodes[i]
@@ -103,7 +104,7 @@ func smallerGraphPattern(x *Trial) []*Trial {
 // randomPattern returns an instance of pipelines: a chain of small integers on
 // up to three processors. About one in five has no plan.
 func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
-	c := exhaustive.RandomChain(r, layers)
+	c := random.Chain(r, layers)
 	total := 1.0
 	for i := range c.Layers {
 		l := &c.Layers[i]
@@ -120,7 +121,7 @@ func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
 }
 
 func drawPattern(r *rand.Rand) *Trial {
-	c := exhaustive.RandomChain(r, 1+r.IntN(4))
+	c := random.Chain(r, 1+r.IntN(4))
 	model := [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)]
 	k := math.Pow(10, float64(3*r.IntN(5))) // a unit of memory, a transfer of which takes a unit of time
 	for x := range c.Sizes() {
@@ -141,7 +142,7 @@ func drawPattern(r *rand.Rand) *Trial {
 	p.Memory = nearBreakpoint(r, math.Round(sum*(0.5+2*r.Float64())/k)*k)
 	x := pace(r)
 	p.Bandwidth /= x
-	return &Trial{In: exhaustive.Pace(c, x), Platform: p, Pace: x}
+	return &Trial{In: random.Pace(c, x), Platform: p, Pace: x}
 }
 
 func smallerPattern(x *Trial) []*Trial {

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/placement"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Placement are buffers of known lifetimes.
@@ -19,23 +20,23 @@ func Placement() *Subject {
 		Kind: lifetimes.Kind, Units: "buffers", Usual: 6, Most: 8,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
 			if r.IntN(2) == 0 {
-				return roomy(exhaustive.RandomStructured(r, min(units, 5))), nil
+				return roomy(random.Structured(r, min(units, 5))), nil
 			}
-			l := exhaustive.RandomLifetimes(r, units)
+			l := random.Lifetimes(r, units)
 			if units >= 8 {
-				l = exhaustive.AboveLoad(r)
+				l = random.AboveLoad(r)
 			}
 			l.Align = [...]int64{0, 0, 4}[r.IntN(3)]
 			return ample(r, l), nil
 		},
 		Draw: func(r *rand.Rand) *Trial {
 			if r.IntN(3) == 0 {
-				return roomy(exhaustive.RandomStructured(r, 5))
+				return roomy(random.Structured(r, 5))
 			}
 			if r.IntN(4) == 0 {
-				return ample(r, exhaustive.AboveLoad(r))
+				return ample(r, random.AboveLoad(r))
 			}
-			l := exhaustive.RandomLifetimes(r, 1+r.IntN(7))
+			l := random.Lifetimes(r, 1+r.IntN(7))
 			for i := range l.Buffers { // of mixed magnitude, many of equal size
 				l.Buffers[i].Size *= [...]float64{1, 1, 1000, 1e6, 1e9 + 1}[r.IntN(5)]
 			}
@@ -44,7 +45,7 @@ func Placement() *Subject {
 		},
 		Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Placement(plan.As[*lifetimes.Lifetimes](t.In), t.Platform.Memory, states)
+			return optimum.Search(plan.As[*lifetimes.Lifetimes](t.In), t.Platform.Memory, states)
 		},
 		Smaller: smallerPlacement,
 		Text:    placementText,

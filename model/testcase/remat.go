@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Remat are chains for rematerialization.
@@ -18,7 +20,7 @@ func Remat() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 6, Most: 8, Random: randomRemat, Draw: drawRemat, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Remat(t.Chain(), t.Platform.Memory, states)
+			return optimumremat.Search(t.Chain(), t.Platform.Memory, states)
 		},
 		Smaller: smallerRemat,
 		Text:    func(t *Trial, best *plan.Plan) string { return rematText(t) + bestPlan(best) },
@@ -30,7 +32,7 @@ func Graphs() *Subject {
 	return &Subject{
 		Kind: graph.Kind, Units: "forward nodes", Usual: 6, Most: 7, Random: randomGraph, Draw: drawGraph, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Graph(t.Graph(), t.Platform.Memory, states)
+			return optimumrematgraph.Search(t.Graph(), t.Platform.Memory, states)
 		},
 		Smaller: smallerGraph,
 		Text:    func(t *Trial, best *plan.Plan) string { return graphText(t) + bestPlan(best) },
@@ -42,15 +44,15 @@ func Stages() *Subject {
 	s := Graphs()
 	s.Staged, s.Most, s.Draw, s.Searched = true, 6, nil, 0
 	s.Search = func(t *Trial, states int) (float64, *plan.Plan, error) {
-		return exhaustive.Stages(t.Graph(), t.Platform.Memory, states)
+		return optimumrematgraph.SearchStages(t.Graph(), t.Platform.Memory, states)
 	}
 	return s
 }
 
 // randomRemat returns a chain of small integers with a memory.
 func randomRemat(r *rand.Rand, layers int) (*Trial, error) {
-	c := exhaustive.RandomChain(r, layers)
-	least, err := exhaustive.RematLeastMemory(c, States)
+	c := random.Chain(r, layers)
+	least, err := optimumremat.LeastMemory(c, States)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +68,12 @@ func randomRemat(r *rand.Rand, layers int) (*Trial, error) {
 }
 
 func drawRemat(r *rand.Rand) *Trial {
-	c, memory := exhaustive.MixSizes(r, exhaustive.RandomChain(r, 1+r.IntN(5)))
-	if least, err := exhaustive.RematLeastMemory(c, drawn); err == nil && r.IntN(2) == 0 {
+	c, memory := random.MixSizes(r, random.Chain(r, 1+r.IntN(5)))
+	if least, err := optimumremat.LeastMemory(c, drawn); err == nil && r.IntN(2) == 0 {
 		memory = nearBreakpoint(r, least)
 	}
 	x := pace(r)
-	return &Trial{In: exhaustive.Pace(c, x), Platform: platform.Platform{Memory: memory}, Pace: x}
+	return &Trial{In: random.Pace(c, x), Platform: platform.Platform{Memory: memory}, Pace: x}
 }
 
 func smallerRemat(x *Trial) []*Trial {
@@ -101,8 +103,8 @@ func smallerRemat(x *Trial) []*Trial {
 
 // randomGraph returns a training step of small integers with a memory.
 func randomGraph(r *rand.Rand, forward int) (*Trial, error) {
-	g := exhaustive.RandomGraph(r, forward)
-	least, err := exhaustive.GraphLeastMemory(g, States)
+	g := random.Graph(r, forward)
+	least, err := optimumrematgraph.LeastMemory(g, States)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func drawGraph(r *rand.Rand) *Trial {
 			memory += g.Nodes[v].Memory + float64(r.IntN(2))*g.Nodes[v].Overhead
 		}
 	}
-	if least, err := exhaustive.GraphLeastMemory(g, drawn); err == nil {
+	if least, err := optimumrematgraph.LeastMemory(g, drawn); err == nil {
 		memory = max(memory, least)
 	}
 	return &Trial{In: g, Platform: platform.Platform{Memory: nearBreakpoint(r, memory)}, Pace: 1}

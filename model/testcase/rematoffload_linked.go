@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimumrematgraph "workbench/model/exhaustive/rematgraph"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Linked are training steps with storages and a link to the host.
@@ -31,7 +33,7 @@ func Linked() *Subject {
 			return fmt.Sprintf("%sin %g bytes, %g a second\n", s.String(), t.Platform.Memory, t.Platform.Bandwidth)
 		},
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.TrainingOffload(plan.As[*training.Graph](t.In), t.Platform.Memory, t.Platform.Bandwidth, states)
+			return optimumrematoffload.SearchGraph(plan.As[*training.Graph](t.In), t.Platform.Memory, t.Platform.Bandwidth, states)
 		},
 	}
 }
@@ -39,7 +41,7 @@ func Linked() *Subject {
 // drawLinked returns a step of so many forward nodes that travel for whole seconds, some
 // of them not at all, in about the least memory without a link or less.
 func drawLinked(r *rand.Rand, nodes int) *Trial {
-	g := exhaustive.RandomTraining(r, nodes)
+	g := random.Training(r, nodes)
 	slower := float64(1 + r.IntN(3))
 	for v := range g.Nodes {
 		g.Nodes[v].Time *= slower
@@ -47,7 +49,7 @@ func drawLinked(r *rand.Rand, nodes int) *Trial {
 	for s := range g.Storages {
 		g.Storages[s].NoOffload = r.IntN(10) == 0
 	}
-	least, _ := exhaustive.TrainingLeastMemory(g, drawn) // 0 where it is not known
+	least, _ := optimumrematgraph.LeastMemory(g, drawn) // 0 where it is not known
 	memory := max(0, least+float64(r.IntN(7)-3))
 	return &Trial{In: g, Platform: platform.Platform{Memory: memory, Bandwidth: []float64{1, 1, 0.5, platform.NoLink}[r.IntN(4)]}, Pace: 1}
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/swap"
 	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // Swap are sequences of functions for swapping, with one variable more than there
@@ -18,22 +19,22 @@ func Swap() *Subject {
 	return &Subject{
 		Kind: functions.Kind, Units: "functions", Usual: 6, Most: 7,
 		Random: func(r *rand.Rand, most int) (*Trial, error) {
-			s, memory, bandwidth := exhaustive.RandomSwap(r, most, most+1)
+			s, memory, bandwidth := random.Swap(r, most, most+1)
 			return &Trial{In: s, Platform: platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}, Pace: 1}, nil
 		},
 		Draw: drawSwap, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Swap(t.Functions(), t.Platform.Memory, t.Platform.Bandwidth, t.Pace, states)
+			return optimum.Search(t.Functions(), t.Platform.Memory, t.Platform.Bandwidth, t.Pace, states)
 		},
 		Smaller: smallerSwap, Text: swapText,
 	}
 }
 
 func drawSwap(r *rand.Rand) *Trial {
-	s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
-	s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)
+	s, memory, bandwidth := random.Swap(r, 5, 5)
+	s, memory, bandwidth = random.MagnifySequence(r, s, memory, bandwidth)
 	x := pace(r)
-	return &Trial{In: exhaustive.PaceSequence(s, x), Platform: platform.Platform{Memory: memory, Bandwidth: bandwidth / x}, Pace: x}
+	return &Trial{In: random.PaceSequence(s, x), Platform: platform.Platform{Memory: memory, Bandwidth: bandwidth / x}, Pace: x}
 }
 
 // smallerSwap drops functions and uses, and lessens numbers.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/functions"
 	"workbench/model/instance/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 )
 
 // A Trial is an instance with a platform.
@@ -64,7 +64,7 @@ const States = 1 << 20
 // drawn is how many states exhaustive search visits of what is drawn: about a second.
 const drawn = 300_000
 
-func pace(r *rand.Rand) float64 { return exhaustive.Paces[r.IntN(len(exhaustive.Paces))] }
+func pace(r *rand.Rand) float64 { return random.Paces[r.IntN(len(random.Paces))] }
 
 // nearBreakpoint returns a memory at, below or a few units above a breakpoint.
 func nearBreakpoint(r *rand.Rand, memory float64) float64 {

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
+	"workbench/model/testcase/random"
 )
 
 // Weights are chains for weight offloading.
@@ -44,7 +45,7 @@ func RandomWeights(r *rand.Rand, layers int) *Trial {
 }
 
 func drawWeights(r *rand.Rand) *Trial {
-	c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))
+	c, p := random.Weights(r, 1+r.IntN(3))
 	if p.Model != platform.SavedModel {
 		for i := range c.Layers { // of no other problem
 			l := &c.Layers[i]
@@ -53,7 +54,7 @@ func drawWeights(r *rand.Rand) *Trial {
 		c.Input.Gradient = c.Input.Activation
 	}
 	x := pace(r)
-	c, p = exhaustive.InUnits(c, p, x)
+	c, p = random.InUnits(c, p, x)
 	if w := c.Layers[r.IntN(c.Len())].Weight; w > 0 && r.IntN(3) == 0 {
 		p.Bandwidth = w / (c.TotalTime() * shares[r.IntN(len(shares))])
 	}
@@ -75,7 +76,7 @@ func (t *Trial) whole() (*chain.Chain, platform.Platform) {
 	if t.Pace == 1 {
 		return c, p
 	}
-	c = exhaustive.Pace(c, 1)
+	c = random.Pace(c, 1)
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		l.ForwardTime, l.BackwardTime = math.Round(l.ForwardTime/t.Pace), math.Round(l.BackwardTime/t.Pace)
@@ -90,7 +91,7 @@ func searchWeights(t *Trial, states int) (float64, *plan.Plan, error) {
 	if hurried {
 		p.Bandwidth = math.Inf(1)
 	}
-	least, best, err := exhaustive.WeightOffload(c, p, states)
+	least, best, err := optimum.Search(c, p, states)
 	if t.Pace != 1 || hurried {
 		best = nil
 	}

@@ -11,10 +11,10 @@ import (
 	"workbench/bench/solve/backends"
 	heuristicsrematoffload "workbench/heuristics/rematoffload"
 	"workbench/ilp/rematoffload"
-	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	combinedview "workbench/model/problem/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 )
@@ -31,7 +31,7 @@ func TestRematOffloadBoundsAreInOrder(t *testing.T) {
 	cases, closed, proved, exact := 0, 0, 0, 0
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		c := exhaustive.RandomChain(r, rapid.IntRange(1, 4).Draw(rt, "layers"))
+		c := random.Chain(r, rapid.IntRange(1, 4).Draw(rt, "layers"))
 		least, _ := combinedview.Least(c)
 		_, high := combinedview.Range(c)
 		p := platform.Platform{

@@ -9,14 +9,13 @@ import (
 
 	"workbench/bench/solve/catalog"
 	"workbench/ilp"
-	"workbench/model/exhaustive"
-	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/functions"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/stages"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -71,7 +70,7 @@ func TestUnits(t *testing.T) {
 func paced(in plan.Instance, pace float64) plan.Instance {
 	switch x := in.(type) {
 	case *chain.Chain:
-		return exhaustive.Pace(x, pace)
+		return random.Pace(x, pace)
 	case *graph.Graph:
 		y := *x
 		y.Nodes = shifted(x.Nodes, func(to, _ *graph.Node) { to.Time *= pace })
@@ -81,9 +80,9 @@ func paced(in plan.Instance, pace float64) plan.Instance {
 		y.Nodes = shifted(x.Nodes, func(to, _ *training.Node) { to.Time *= pace })
 		return &y
 	case *functions.Sequence:
-		return exhaustive.PaceSequence(x, pace)
+		return random.PaceSequence(x, pace)
 	case *stages.Partition:
-		return optimum.Pace(x, pace)
+		return random.PaceStages(x, pace)
 	}
 	return in
 }

@@ -14,6 +14,7 @@ import (
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
 	"workbench/model/exhaustive"
+	optimumremat "workbench/model/exhaustive/remat"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
@@ -67,7 +68,7 @@ func TestWrongProofs(t *testing.T) {
 			}
 			truth := x.truth
 			if math.IsNaN(truth) {
-				if truth, _, err = exhaustive.Remat(in.Chain(), x.memory, 1<<22); errors.Is(err, exhaustive.ErrInfeasible) {
+				if truth, _, err = optimumremat.Search(in.Chain(), x.memory, 1<<22); errors.Is(err, exhaustive.ErrInfeasible) {
 					truth = math.Inf(1)
 				} else if err != nil {
 					t.Fatal(err)

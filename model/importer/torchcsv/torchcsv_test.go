@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/heuristics/flush"
-	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/importer/torchcsv"
 	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/flush"
+	"workbench/model/testcase/random"
 )
 
 // What is written of a plan is read back as its operations, GPU by GPU, in order.
@@ -29,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		in := optimum.RandomStages(r, 2+2*r.IntN(2), true)
+		in := random.Stages(r, 2+2*r.IntN(2), true)
 		v, err := view.New(in, platform.Platform{
 			Memory: 1000, MicroBatches: 1 + r.IntN(6),
 			Placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)],
@@ -112,7 +112,7 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 	made := map[string]int{}
 	for _, placement := range []string{plan.Straight, plan.Interleaved, plan.VShaped} {
 		for _, split := range []bool{true, false} {
-			in := optimum.RandomStages(r, 4, split)
+			in := random.Stages(r, 4, split)
 			in.Runtime = stages.Torch
 			for i := range in.Stages {
 				s := &in.Stages[i]

@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 // What is written is read back, and is a pickle that Python reads.
 func TestWrite(t *testing.T) {
 	l, _ := read(t, snapshot, torchsnapshot.Options{Device: -1})
-	p := plan.NewPlacement("test", l, platform.Platform{Memory: 1 << 20})
+	p := plan.New(plan.Placement, "test", l, platform.Platform{Memory: 1 << 20})
 	for i, at := range []float64{0, 512, 1536, 512} {
 		p.Offsets = append(p.Offsets, plan.Offset{ID: l.Buffers[i].ID, Offset: at})
 	}

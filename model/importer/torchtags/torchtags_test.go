@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -97,12 +98,12 @@ func TestNothingIsLost(t *testing.T) {
 	r := testfile.Random(t, 5, 5)
 	again := 0
 	for range testfile.Cases(200) {
-		g := exhaustive.RandomTraining(r, 1+r.IntN(3))
-		least, err := exhaustive.TrainingLeastMemory(g, 1<<18)
+		g := random.Training(r, 1+r.IntN(3))
+		least, err := optimum.LeastMemory(g, 1<<18)
 		if err != nil {
 			continue
 		}
-		_, p, err := exhaustive.Training(g, least, 1<<18)
+		_, p, err := optimum.Search(g, least, 1<<18)
 		if err != nil {
 			continue
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/swap"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/functions"
+	"workbench/model/testcase/random"
 )
 
 // described writes a sequence in a few words a function: what it reads, and after
@@ -87,12 +89,12 @@ func TestOf(t *testing.T) {
 // Without weights the memory of a chain is that of activation offloading.
 func TestOfMemory(t *testing.T) {
 	for seed := range uint64(500) {
-		c := exhaustive.RandomChain(rand.New(rand.NewPCG(seed, 31)), 1+int(seed%6))
+		c := random.Chain(rand.New(rand.NewPCG(seed, 31)), 1+int(seed%6))
 		s := functions.FromChain(c)
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		full, least := exhaustive.OffloadPeak(c), max(c.Input.Activation, exhaustive.OffloadLeastMemory(c))
+		full, least := random.OffloadPeak(c), max(c.Input.Activation, random.OffloadLeastMemory(c))
 		if s.FullMemory() != full || s.LeastMemory() != least || s.TotalTime() != c.TotalTime() {
 			t.Errorf("seed %d: memory %g to %g, want %g to %g", seed, s.LeastMemory(), s.FullMemory(), least, full)
 		}
@@ -104,19 +106,19 @@ func TestFullMemory(t *testing.T) {
 	tried := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 32))
-		s, _, _ := exhaustive.RandomSwap(r, 5, 5)
+		s, _, _ := random.Swap(r, 5, 5)
 		for v := range s.Variables {
 			if s.Variables[v].Initial == functions.Host {
 				s.Variables[v].Initial = functions.Device
 			}
 		}
 		full := s.FullMemory()
-		if got, _, err := exhaustive.Swap(s, full, 0, 1, 1e5); err != nil || got != s.TotalTime() {
+		if got, _, err := optimum.Search(s, full, 0, 1, 1e5); err != nil || got != s.TotalTime() {
 			t.Errorf("seed %d: makespan %g, error %v; want %g", seed, got, err, s.TotalTime())
 		}
 		if full > 0 {
 			tried++
-			if _, _, err := exhaustive.Swap(s, full-0.5, 0, 1, 1e5); !errors.Is(err, exhaustive.ErrInfeasible) {
+			if _, _, err := optimum.Search(s, full-0.5, 0, 1, 1e5); !errors.Is(err, exhaustive.ErrInfeasible) {
 				t.Errorf("seed %d: half a byte less than %g is enough: %v", seed, full, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/flush"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -27,7 +28,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(19, 1))
 	met, tried := map[string]int{}, 0
 	for n := range testfile.Cases(400) {
-		in, p := optimum.Random(r)
+		in, p := random.Flush(r)
 		v, err := flush.New(in, p)
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +101,7 @@ func TestPacking(t *testing.T) {
 		case 1:
 			gpus, stages, jobs = 2, 2, 4
 		}
-		in := optimum.RandomStages(r, stages, r.IntN(3) == 0)
+		in := random.Stages(r, stages, r.IntN(3) == 0)
 		in.CommunicationTime = float64(r.IntN(6))
 		p := platform.Platform{Placement: plan.Interleaved, Processors: gpus, MicroBatches: jobs}
 		v, err := flush.New(in, p)
@@ -168,7 +169,7 @@ func TestStagesWithoutWeights(t *testing.T) {
 // What a placement has no GPUs for is refused with what would be right.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	in := optimum.RandomStages(rand.New(rand.NewPCG(1, 1)), 6, true)
+	in := random.Stages(rand.New(rand.NewPCG(1, 1)), 6, true)
 	for _, p := range []platform.Platform{
 		{Processors: 5},
 		{Processors: 4, Placement: plan.Interleaved},
@@ -196,7 +197,7 @@ func TestBoundsStopped(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	for range 50 {
-		in := optimum.RandomStages(r, 3, false)
+		in := random.Stages(r, 3, false)
 		v, err := flush.New(in, platform.Platform{Placement: plan.Straight, Processors: 3, MicroBatches: 3, Memory: 1e6})
 		if err != nil {
 			t.Fatal(err)

@@ -209,7 +209,7 @@ func (s *Pattern) SplitLayers(in *Instance) *Pattern {
 // Plan writes s, the first B_1 with shift 0.
 func (s *Pattern) Plan(in *Instance, method string) *plan.Plan {
 	period := s.Period
-	p := plan.NewPattern(method, in.Chain, in.Platform)
+	p := plan.New(plan.Pipeline, method, in.Chain, in.Platform)
 	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.K, in.Model, Merged(s.Stages)
 	list := s.sequence(in)
 	first := list[slices.IndexFunc(list, func(r run) bool { return r.op == plan.OpB && r.layer == 1 })].shift

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -42,7 +43,7 @@ func TestLeastEqualsExhaustive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, searched = exhaustive.Pipeline(x.Chain, p, x.Model, decisions)
+			_, _, searched = optimum.Search(x.Chain, p, x.Model, decisions)
 			return in.Infeasible(), searched
 		}
 		if least.High > 0 {
@@ -75,7 +76,7 @@ func TestBoundsEqualExhaustive(t *testing.T) {
 		if in.Infeasible() != nil {
 			return
 		}
-		best, found, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, decisions)
+		best, found, err := optimum.Search(x.Chain, x.Platform, x.Model, decisions)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			return
 		}
@@ -87,7 +88,7 @@ func TestBoundsEqualExhaustive(t *testing.T) {
 				yes, known := found.Meets(a)
 				return known && !yes
 			})
-			if meets && b.Value > best*(1+2*exhaustive.Closeness) {
+			if meets && b.Value > best*(1+2*optimum.Closeness) {
 				t.Fatalf("%s: %v, there is a pattern of %v: %+v", b.By, b.Value, best, x)
 			}
 		}

@@ -7,11 +7,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/remat"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/remat"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -24,9 +25,9 @@ func TestBounds(t *testing.T) {
 	tight, late := 0, 0
 	const cases = 800
 	for i := range cases {
-		c := exhaustive.RandomChain(r, 1+i%5)
+		c := random.Chain(r, 1+i%5)
 		scale(r, c)
-		least, err := exhaustive.RematLeastMemory(c, states)
+		least, err := optimum.LeastMemory(c, states)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestBounds(t *testing.T) {
 		if err != nil || !v.Fits(memory) || v.Fits(memory+1) {
 			t.Fatal(err, memory)
 		}
-		want, best, err := exhaustive.Remat(c, memory, states)
+		want, best, err := optimum.Search(c, memory, states)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestRoundedDown(t *testing.T) {
 	r := testfile.Random(t, 13, 2)
 	for range 100 {
 		runs := 1 + r.IntN(300)
-		c := exhaustive.RandomChain(r, 1+r.IntN(60))
+		c := random.Chain(r, 1+r.IntN(60))
 		for i := range c.Layers {
 			l := &c.Layers[i]
 			l.ForwardTime, l.BackwardTime = r.Float64()*math.Pow10(r.IntN(18)-12), r.Float64()
@@ -122,7 +123,7 @@ func TestSequence(t *testing.T) {
 	r := testfile.Random(t, 13, 3)
 	wrong := 0
 	for range 2000 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(4))
+		c := random.Chain(r, 1+r.IntN(4))
 		s := remat.FromChain(c).NewSequence()
 		next := c.Len()
 		for range r.IntN(12) {

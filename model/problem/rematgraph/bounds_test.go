@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/graph"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -92,7 +92,7 @@ func TestBestPrice(t *testing.T) {
 	r := testfile.Random(t, 6, 6)
 	choices, positive := 0, 0
 	for range testfile.Cases(200) {
-		g := exhaustive.RandomTraining(r, 3+r.IntN(6))
+		g := random.Training(r, 3+r.IntN(6))
 		for s := range g.Storages {
 			if r.IntN(4) > 0 {
 				g.Storages[s].Bytes *= 1e7
@@ -158,7 +158,7 @@ func TestStopped(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	lower := 0
 	for range 200 {
-		g := exhaustive.RandomGraph(r, 7)
+		g := random.Graph(r, 7)
 		v := of(t, g)
 		memory := v.Least().High + float64(r.IntN(4))
 		whole := v.TimeBound(memory).Seconds

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/rematgraph"
 	"workbench/model/instance/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/model/zoo"
@@ -83,26 +84,26 @@ func TestLeast(t *testing.T) {
 // drawn is a random graph and its least memory.
 func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
 	t.Helper()
-	g := exhaustive.RandomGraph(r, 1+r.IntN(7))
+	g := random.Graph(r, 1+r.IntN(7))
 	switch k % 5 {
 	case 4:
 		g = crossed(r, 1+r.IntN(3))
 	case 0:
 		g = testcase.MixedGraph(r, 1+r.IntN(6))
 	case 1:
-		g = random(r, 1+r.IntN(12), r.IntN(2) == 0)
+		g = randomGraph(r, 1+r.IntN(12), r.IntN(2) == 0)
 	case 2:
-		step := exhaustive.RandomTraining(r, 1+r.IntN(3))
+		step := random.Training(r, 1+r.IntN(3))
 		for j := range step.Nodes { // what follows knows nothing of orders that matter
 			step.Nodes[j].Mutates, step.Nodes[j].Random = nil, false
 		}
-		want, err := exhaustive.TrainingLeastMemory(step, 1<<20)
+		want, err := optimum.LeastMemory(step, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return step, want
 	}
-	want, err := exhaustive.GraphLeastMemory(g, 1<<20)
+	want, err := optimum.LeastMemory(g, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +179,8 @@ func TestLeastInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	known, cases := 0, testfile.Cases(500)
 	for range cases {
-		g := exhaustive.RandomTraining(r, 1+r.IntN(3))
-		want, err := exhaustive.TrainingLeastMemory(g, 1<<20)
+		g := random.Training(r, 1+r.IntN(3))
+		want, err := optimum.LeastMemory(g, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimumrematoffload "workbench/model/exhaustive/rematoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -16,7 +18,7 @@ func TestLinkedBound(t *testing.T) {
 	const states = 1 << 14
 	searched, above, below := 0, 0, 0
 	for i := range testfile.Cases(600) {
-		g := exhaustive.RandomTraining(r, 1+i%2)
+		g := random.Training(r, 1+i%2)
 		for v := range g.Nodes {
 			g.Nodes[v].Time *= float64(1 + i%3)
 		}
@@ -30,7 +32,7 @@ func TestLinkedBound(t *testing.T) {
 		least, _ := v.LinkedLeast()
 		for memory := max(0, least-1); memory < least+3; memory++ {
 			bandwidth := []float64{1, 0.25, 0.0625}[r.IntN(3)]
-			time, _, err := exhaustive.TrainingOffload(g, memory, bandwidth, states)
+			time, _, err := optimumrematoffload.SearchGraph(g, memory, bandwidth, states)
 			if errors.Is(err, exhaustive.ErrLimit) {
 				continue
 			}

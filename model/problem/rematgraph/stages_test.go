@@ -10,19 +10,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
-// random returns a graph of n nodes with small integers: forward nodes, the
+// randomGraph returns a graph of n nodes with small integers: forward nodes, the
 // loss, backward nodes, and edges of any span. If mixed is set, nodes of all
 // kinds stand in any order.
-func random(r *rand.Rand, n int, mixed bool) *graph.Graph {
+func randomGraph(r *rand.Rand, n int, mixed bool) *graph.Graph {
 	g := &graph.Graph{Name: "random", Input: float64(r.IntN(3))}
 	for i := range n {
 		kind := graph.Forward
@@ -45,13 +45,13 @@ func random(r *rand.Rand, n int, mixed bool) *graph.Graph {
 	return g
 }
 
-// either returns random, or a random training step whose nodes write several
+// either returns randomGraph, or a random training step whose nodes write several
 // values and change others, in an order that a file may have.
 func either(r *rand.Rand, n int, mixed bool) plan.Instance {
 	if r.IntN(2) == 0 {
-		return random(r, n, mixed)
+		return randomGraph(r, n, mixed)
 	}
-	return exhaustive.RandomTraining(r, (n+2)/3)
+	return random.Training(r, (n+2)/3)
 }
 
 func of(t rapid.TB, g plan.Instance) *View {
@@ -161,7 +161,7 @@ func serves(t *rapid.T, s *Schedule, stage, j int) {
 }
 
 func TestStoreAll(t *testing.T) {
-	g := random(rand.New(rand.NewPCG(1, 2)), 20, false)
+	g := randomGraph(rand.New(rand.NewPCG(1, 2)), 20, false)
 	s := of(t, g).StoreAll()
 	if s.Cost() != g.TotalTime() {
 		t.Errorf("cost %g, want %g: every node once", s.Cost(), g.TotalTime())
@@ -172,7 +172,7 @@ func TestStoreAll(t *testing.T) {
 func TestOpsTakeTheirRoomOnce(t *testing.T) {
 	r := testfile.Random(t, 18, 1)
 	for i := range testfile.Cases(200) {
-		v, err := New(exhaustive.RandomTraining(r, 1+i%3))
+		v, err := New(random.Training(r, 1+i%3))
 		if err != nil {
 			t.Fatal(err)
 		}

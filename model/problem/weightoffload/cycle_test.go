@@ -11,11 +11,13 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
@@ -85,13 +87,13 @@ func TestRangeIsExact(t *testing.T) {
 	r := testfile.Random(t, 7, 11)
 	const states = 2_000_000
 	for range 400 {
-		c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))
+		c, p := random.Weights(r, 1+r.IntN(3))
 		least, most := weightoffload.FromChain(c).Range()
 		if least > most {
 			t.Fatalf("least %v is above most %v: %+v", least, most, c)
 		}
 		search := func(memory float64) (float64, error) {
-			period, _, err := exhaustive.WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth, Model: p.Model}, states)
+			period, _, err := optimum.Search(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth, Model: p.Model}, states)
 			return period, err
 		}
 		fits := func(memory float64) error {

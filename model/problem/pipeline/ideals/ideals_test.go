@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/graph"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 )
 
-func random(r *rand.Rand, n int) *graph.Graph {
-	g := exhaustive.RandomGraph(r, n)
+func randomGraph(r *rand.Rand, n int) *graph.Graph {
+	g := random.Graph(r, n)
 	for i := range g.Nodes {
 		g.Nodes[i].Weight = float64(r.IntN(3))
 	}
@@ -29,7 +31,7 @@ func TestLattice(t *testing.T) {
 	r := testfile.Random(t, 1, 18)
 	coarse := 0
 	for range testfile.Cases(300) {
-		v, err := New(random(r, 1+r.IntN(7)))
+		v, err := New(randomGraph(r, 1+r.IntN(7)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +79,7 @@ func TestNear(t *testing.T) {
 	r := testfile.Random(t, 6, 18)
 	finer := 0
 	for range testfile.Cases(300) {
-		v, err := New(random(r, 3+r.IntN(6)))
+		v, err := New(randomGraph(r, 3+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +154,7 @@ func sets(t *Lattice) map[int]bool {
 func TestChainIsTheVerifiers(t *testing.T) {
 	r := testfile.Random(t, 2, 18)
 	for range testfile.Cases(500) {
-		g := random(r, 1+r.IntN(6))
+		g := randomGraph(r, 1+r.IntN(6))
 		v, err := New(g)
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +234,7 @@ func TestNothingFitsBelow(t *testing.T) {
 	r := testfile.Random(t, 4, 18)
 	tight, splits := 0, 0
 	for range testfile.Cases(400) {
-		g := random(r, 2+r.IntN(2))
+		g := randomGraph(r, 2+r.IntN(2))
 		for i := range g.Nodes {
 			g.Nodes[i].Time++
 			g.Nodes[i].Overhead = 0
@@ -262,7 +264,7 @@ func TestNothingFitsBelow(t *testing.T) {
 			if p.Memory <= 0 {
 				continue
 			}
-			_, _, err := exhaustive.GraphPipeline(g, p, model, 1, 20000)
+			_, _, err := optimum.SearchGraph(g, p, model, 1, 20000)
 			switch fits := !errors.Is(err, exhaustive.ErrInfeasible); {
 			case fits && less > 0:
 				t.Fatalf("a plan in %g, %v (%v)\n%+v", p.Memory, none, err, g)
@@ -282,7 +284,7 @@ func TestStopped(t *testing.T) {
 	r := testfile.Random(t, 5, 18)
 	early := 0
 	for range testfile.Cases(400) {
-		v, err := New(random(r, 2+r.IntN(6)))
+		v, err := New(randomGraph(r, 2+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +327,7 @@ func TestLatticeIsTheFinest(t *testing.T) {
 	r := testfile.Random(t, 9, 18)
 	coarse := 0
 	for range testfile.Cases(300) {
-		v, err := New(random(r, 4+r.IntN(9)))
+		v, err := New(randomGraph(r, 4+r.IntN(9)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +368,7 @@ func TestSearchesAskWhetherTheyAreToEnd(t *testing.T) {
 	given := make(chan struct{})
 	close(given)
 	for range testfile.Cases(100) {
-		v, err := New(random(r, 4+r.IntN(6)))
+		v, err := New(randomGraph(r, 4+r.IntN(6)))
 		if err != nil {
 			t.Fatal(err)
 		}
