@@ -26,8 +26,8 @@ var swapLanes = []lane{
 
 // swapParts are what memory is used for in swapping.
 var swapParts = []memoryPart{
-	{"on the GPU", activationColour, func(m plan.MemoryParts) float64 { return m.Activations }},
-	{"coming", prefetchColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+	{"in memory", activationColour, func(m plan.MemoryParts) float64 { return m.Activations }},
+	{"arriving", prefetchColour, func(m plan.MemoryParts) float64 { return m.Saved }},
 }
 
 // swapDrawing is a picture of a plan of swapping being written.
@@ -85,8 +85,8 @@ func (d *swapDrawing) swapHeader() {
 	d.legend(append([]legendItem{
 		{"forward", swatch(forwardColour)},
 		{"backward", swatch(backwardColour)},
-		{"in", swatch(prefetchColour)},
-		{"out", swatch(uploadColour)},
+		{"to the GPU", swatch(prefetchColour)},
+		{"to the host", swatch(uploadColour)},
 		{"drop", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`},
 	}, d.memoryLegend()...))
 }
