@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/heights"
+	"workbench/bench/addressreport"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
@@ -119,7 +119,7 @@ func placeSweep(ctx context.Context, s streams, o *placeOptions, dir string, ali
 		return usagef("--replan, --device, --plan, --output, --csv: for one plan; %s is a sweep", dir)
 	}
 	last := time.Now()
-	h, err := heights.OfSweep(ctx, dir, align, func(done, all int) {
+	h, err := addressreport.PlaceSweep(ctx, dir, align, func(done, all int) {
 		if !o.quiet && time.Since(last) > 5*time.Second {
 			last = time.Now()
 			fmt.Fprintf(s.err, "workbench: %d of %d plans placed\n", done, all)

@@ -1,4 +1,4 @@
-package heights_test
+package addressreport_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench/heights"
+	"workbench/bench/addressreport"
 	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/bench/sweep/store"
@@ -55,7 +55,7 @@ func TestOfSweep(t *testing.T) {
 	if err := night.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := heights.OfSweep(t.Context(), dir, 512, nil)
+	h, err := addressreport.PlaceSweep(t.Context(), dir, 512, nil)
 	if err == nil || !strings.Contains(err.Error(), "1 of 4 plans were not placed; the first: plan ") {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestOfSweep(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if h, err := heights.OfSweep(stopped, dir, 1, nil); err != nil || len(h.Plans) > 0 {
+	if h, err := addressreport.PlaceSweep(stopped, dir, 1, nil); err != nil || len(h.Plans) > 0 {
 		t.Errorf("stopped at once: %v, %+v", err, h)
 	}
 }

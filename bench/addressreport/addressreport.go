@@ -1,6 +1,6 @@
-// Package heights says what it takes to give the tensors of plans their addresses
-// before the run: the height of a placement beside the load.
-package heights
+// Package addressreport compares the heights of placements of the plans of a sweep with
+// their loads: what fixed addresses, given before the run, cost in memory.
+package addressreport
 
 import (
 	"bytes"
@@ -26,20 +26,19 @@ import (
 	view "workbench/model/problem/placement"
 )
 
-// Format names the JSON of [Heights].
+// Format names the JSON of [Report].
 const Format = "workbench.heights/v1"
 
-// Heights says what it takes to give the tensors of every plan of a sweep their
-// addresses before the run.
-type Heights struct {
-	Format string   `json:"format"`
-	Sweep  string   `json:"sweep"`
-	Align  int64    `json:"align"` // bytes
-	Plans  []Height `json:"plans"` // in the order of the sweep, each plan once
+// Report has a placement of the tensors of every plan of a sweep.
+type Report struct {
+	Format string      `json:"format"`
+	Sweep  string      `json:"sweep"`
+	Align  int64       `json:"align"` // bytes
+	Plans  []Placement `json:"plans"` // in the order of the sweep, each plan once
 }
 
-// Height is the placement of a plan on the device where it has most. Sizes are in bytes.
-type Height struct {
+// Placement is the placement of a plan on the device where it has most. Sizes are in bytes.
+type Placement struct {
 	Plan     string  `json:"plan"` // its digest
 	Problem  string  `json:"problem"`
 	Instance string  `json:"instance"`
@@ -52,17 +51,19 @@ type Height struct {
 }
 
 // AboveLoad returns by how much the height is above the load, in parts of the load.
-func (h *Height) AboveLoad() float64 { return float64(h.Height-h.Load) / math.Max(float64(h.Load), 1) }
+func (h *Placement) AboveLoad() float64 {
+	return float64(h.Height-h.Load) / math.Max(float64(h.Load), 1)
+}
 
 // rounds is how long a placement is improved; most are at the load at once.
 const rounds = 1
 
-// OfSweep places the tensors of every plan in the folder of a sweep, at multiples of
-// align bytes, by first fit and a few rounds of search ([placement.Least]): the same
-// heights on every machine. Plans that count in slots are left out. told may be
-// nil. What is interrupted keeps the plans so far; plans that cannot be placed, because
-// their instance has changed since, say, are counted in an error beside the others.
-func OfSweep(ctx context.Context, dir string, align int64, told func(done, all int)) (*Heights, error) {
+// PlaceSweep places the tensors of every plan in the folder of a sweep, at multiples of
+// align bytes, by first fit and a round of search ([placement.Least]): the same
+// heights on every machine. Plans that count in slots are left out. progress may be
+// nil. If ctx ends the report has the plans so far. Plans that cannot be placed, because
+// their instance has changed since, for example, are counted in the error; the report has the others.
+func PlaceSweep(ctx context.Context, dir string, align int64, progress func(done, all int)) (*Report, error) {
 	night, err := store.Read(dir)
 	if err != nil {
 		return nil, err
@@ -70,22 +71,22 @@ func OfSweep(ctx context.Context, dir string, align int64, told func(done, all i
 	seen := map[string]bool{}
 	planned := slices.DeleteFunc(slices.Clone(night.Rows), func(r *sweep.Row) bool {
 		p, err := catalog.FindProblem(r.Task.Problem)
-		again := seen[r.Plan]
+		repeated := seen[r.Plan]
 		seen[r.Plan] = true
-		return r.Plan == "" || again || err != nil || p.Slots || p.Tensors == nil
+		return r.Plan == "" || repeated || err != nil || p.Slots || p.Tensors == nil
 	})
-	h := &Heights{Format: Format, Sweep: night.Sweep, Align: align, Plans: []Height{}}
+	h := &Report{Format: Format, Sweep: night.Sweep, Align: align, Plans: []Placement{}}
 	var first error
 	failed := 0
-	kept := &worker.Folder{Dir: dir}
+	folder := &worker.Folder{Dir: dir}
 	for k, r := range planned {
 		if ctx.Err() != nil {
 			break
 		}
-		if told != nil {
-			told(k, len(planned))
+		if progress != nil {
+			progress(k, len(planned))
 		}
-		x, err := placeRow(ctx, dir, kept, r, align)
+		x, err := placeRow(ctx, dir, folder, r, align)
 		switch {
 		case err != nil:
 			if failed++; first == nil {
@@ -102,12 +103,12 @@ func OfSweep(ctx context.Context, dir string, align int64, told func(done, all i
 }
 
 // placeRow places the plan of a row; nil if it has nothing on any device.
-func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row, align int64) (*Height, error) {
+func placeRow(ctx context.Context, dir string, folder *worker.Folder, r *sweep.Row, align int64) (*Placement, error) {
 	problem, err := catalog.FindProblem(r.Task.Problem)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := kept.Document(r.Task)
+	doc, err := folder.Document(r.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 	}
 	v := view.New(l)
 	f := placement.Least(ctx, v, placement.Goal{Rounds: rounds})
-	return &Height{
+	return &Placement{
 		Plan: r.Plan, Problem: p.Problem, Instance: in.Name, Method: r.Task.Method, Memory: in.Unit().Bytes(p.Platform.Memory),
 		Buffers: len(l.Buffers), Load: v.Load(), Height: f.Height, Bound: f.Bound,
 	}, nil
@@ -142,13 +143,13 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 // Write writes a line for each problem: how many plans have a placement at their load,
 // by how much the others are above it, and in how many the placement takes more than
 // the plan's memory. Means are geometric, of height over load.
-func (h *Heights) Write(w io.Writer) {
+func (h *Report) Write(w io.Writer) {
 	t := render.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3,
 		4, 5, 6, 8)
 	for _, p := range catalog.Problems() {
 		var over []float64
 		atLoad, least, beyond := 0, 0, 0
-		worst := &Height{}
+		worst := &Placement{}
 		for i := range h.Plans {
 			x := &h.Plans[i]
 			if x.Problem != p.Name {
