@@ -86,8 +86,14 @@ tables: setup ## write tables of the documents again, by their names; ARGS='chai
 		{ echo "which? ARGS='NAME ...' of" $$(grep -rhoE '^<!-- (table|measured) [a-z0-9-]+' docs | cut -d' ' -f3); exit 1; }; \
 		$(WITH_SOLVERS) go test -count=1 -timeout 6h -run "^TestTablesInDocuments$$/^($${names// /|})$$" ./cmd/workbench -update
 
-soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
+# Readers of formats that others define, each fuzzed for as long as FUZZ says; FUZZ= leaves them out.
+FUZZ := 10s
+READERS := milp:ReadMPS milp:ReadLP vipr:Check importer/dsasolver:Read importer/dsasolver:ReadSolution \
+	importer/torchsnapshot:Read instance/lifetimes:Read instance/lifetimes:ReadCSV
+soak: setup ## random instances of every problem against exhaustive search, and random files; ARGS='--for 30m --seed 7', FUZZ=1m
 	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)
+	@$(WITH_SOLVERS) for reader in $(if $(FUZZ),$(READERS)); do echo "fuzz: $$reader" && go test -vet=off -run '^$$' \
+		-fuzz "^Fuzz$${reader#*:}$$" -fuzztime $(FUZZ) -fuzzminimizetime 1x "./model/$${reader%:*}" || exit; done
 
 lint: vet staticcheck dead-code format-check shell-check python-check ## everything that can be said without running
 

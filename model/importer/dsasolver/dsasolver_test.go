@@ -104,3 +104,42 @@ func TestReadSolution(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A document is refused, or what is read of it is valid, written and read back to the same.
+func FuzzRead(f *testing.F) {
+	f.Add(document)
+	f.Fuzz(func(t *testing.T, document string) {
+		l, _, err := dsasolver.Read(strings.NewReader(document), "fuzz")
+		if err != nil {
+			return
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := dsasolver.Write(&b, l); err != nil {
+			t.Fatal(err)
+		}
+		back, _, err := dsasolver.Read(&b, "written")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, y := testfile.Digest(t, l), testfile.Digest(t, back); x != y {
+			t.Errorf("read as %s, written and read as %s", x, y)
+		}
+	})
+}
+
+// A file of a solution is refused or has an offset for every buffer; it never panics.
+func FuzzReadSolution(f *testing.F) {
+	l, _, err := dsasolver.Read(strings.NewReader(document), "f")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(`{"allocations": [{"buffer": 7, "pool": 3, "offset": 0}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if offsets, err := dsasolver.ReadSolution(data, "fuzz", l); err == nil && len(offsets) != len(l.Buffers) {
+			t.Errorf("%d offsets of %d buffers", len(offsets), len(l.Buffers))
+		}
+	})
+}
