@@ -66,12 +66,12 @@ func Formulations() []formulation.Formulation {
 		},
 		{
 			Name: patternsName, Problem: plan.Pipeline, Promise: formulation.Equal,
-			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 8, 9",
+			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 15",
 			Kind: chain.Kind, Build: inTasks(Patterns),
 		},
 		{
 			Name: strongName, Problem: plan.Pipeline, Promise: formulation.Equal,
-			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 8, 9; ours",
+			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 15; ours",
 			Extra: pipelineCuts,
 			Kind:  chain.Kind, Build: formulation.WithOptions(Strong),
 		},

@@ -6,9 +6,9 @@ import (
 	"workbench/model/milp"
 )
 
-// equivalence is (6.1) in all three rotations: findings 8.
+// equivalence is (6.1) in all three rotations: findings 15.
 func (f *pipelineILP) equivalence() {
-	g := f.m.Group("same resource", "[004] (6.1), findings 8")
+	g := f.m.Group("same resource", "[004] (6.1), findings 15")
 	for t := range f.hosts {
 		for u := t + 1; u < f.hosts; u++ {
 			for x := u + 1; x < f.hosts; x++ {

@@ -226,7 +226,7 @@ func TestPipelinePrinted(t *testing.T) {
 		return leastPeriod(t, b, program.Model, program.Unit)
 	}
 	if got := least(Printed); got > 4+1e-6 {
-		t.Errorf("as printed: %g, findings 8 has a solution of 4", got)
+		t.Errorf("as printed: %g, findings 15 has a solution of 4", got)
 	}
 	if got := least(Patterns); math.Abs(got-6) > 1e-6 {
 		t.Errorf("corrected: %g, want 6", got)

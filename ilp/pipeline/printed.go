@@ -12,9 +12,9 @@ import (
 // solutions need not be patterns:
 //
 //   - (6.1) stands for t < u < x in one rotation only, so that z is no
-//     equivalence relation (findings 8);
+//     equivalence relation (findings 15);
 //   - a communication takes d~ where nothing is sent, too, in (6.18) and (6.25),
-//     (6.26), (6.29), (6.30) (findings 9);
+//     (6.26), (6.29), (6.30) (findings 15);
 //   - K is Σd + Σd~, which (6.24) may exceed by a communication;
 //   - tasks that take no time may be in no order at the same time.
 func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
