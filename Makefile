@@ -6,7 +6,7 @@ SHELL := /bin/bash
 	format setup env clean soak site release wheel help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
-#   make solve ARGS='--memory 40% --time-limit 10s'
+#   make solve ARGS='--memory 50% --time-limit 10s'
 #   make test ARGS='-run Verify ./model/...'
 ARGS :=
 BACKEND := highs

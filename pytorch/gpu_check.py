@@ -325,7 +325,7 @@ def run(bench: Bench) -> None:
             peaks[label] = made.peak
     for label, peak in peaks.items():
         bench.row(f"wt.plan at the peak of {label.split(',')[-1].strip()}", lambda peak=peak: planned(bench, peak), eager)
-    bench.row("wt.plan at 25%", lambda: planned(bench, "25%"), eager)
+    bench.row("wt.plan at 25%", lambda: planned(bench, "range 25%"), eager)
     budgets = [float(b) for b in options.budgets.split(",")]
     for backend in options.backends.split(","):
         own = None
@@ -333,7 +333,7 @@ def run(bench: Bench) -> None:
             settings = {"activation_memory_budget": budget}
             made = bench.row(f"{backend}, budget {budget:g}", lambda s=settings, b=backend: compiled(bench, b, s), own)
             own = own or made
-        for memory in ("25%", "50%"):
+        for memory in ("range 25%", "range 50%"):
             if backend == "inductor":
                 bench.row(f"wt.budget at {memory}", lambda m=memory: compiled(bench, "inductor", {}, m), own)
             else:
@@ -341,7 +341,7 @@ def run(bench: Bench) -> None:
     if options.dropout:
         p = options.dropout
         eager = bench.row(f"dropout {p:g}: store-all", lambda: plain(p))
-        bench.row(f"dropout {p:g}: wt.plan at 25%", lambda: planned(bench, "25%", p), eager)
+        bench.row(f"dropout {p:g}: wt.plan at 25%", lambda: planned(bench, "range 25%", p), eager)
         whole = None
         for budget in (1.0, 0.3):
             settings = {"activation_memory_budget": budget}

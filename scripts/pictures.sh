@@ -73,10 +73,10 @@ memory() {
   bin/workbench fragmentation "$plan" "$@" --plot "$images/$name.svg" >"$work/out"
 }
 
-timeline remat-resnet50 remat zoo:resnet50 --memory 30% --method optimum
-timeline gpt2 weight-offload 'zoo:table1-gpt2?depth=38&batch=16' --memory 20% --bandwidth 12GB/s --method search
-timeline offload-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' --memory 60% --bandwidth 12GB/s --method search
-timeline pofo-resnet50 remat-offload 'zoo:resnet50?image=500&batch=16' --memory 20% --bandwidth 12GB/s --method pofo
+timeline remat-resnet50 remat zoo:resnet50 --range 30% --method optimum
+timeline gpt2 weight-offload 'zoo:table1-gpt2?depth=38&batch=16' --range 20% --bandwidth 12GB/s --method search
+timeline offload-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' --range 60% --bandwidth 12GB/s --method search
+timeline pofo-resnet50 remat-offload 'zoo:resnet50?image=500&batch=16' --range 20% --bandwidth 12GB/s --method pofo
 timeline swap-resnet18 swap 'zoo:resnet18?as=functions' --memory 426MiB --bandwidth 12GB/s --method search
 timeline pipeline-resnet50 pipeline 'zoo:resnet50?image=1000&batch=8' --memory 8GB --processors 4 --bandwidth 12GB/s --method search
 timeline flush-zero-bubble flush testdata/examples/zero-bubble.json --micro-batches 12 --memory 10 --method exact
@@ -99,7 +99,7 @@ curve offload-ratio-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16
   --methods greedy,vdnn,autoswap,dynprog-slots,dynprog,search,optimum
 curve pofo-throughput-resnet50 remat-offload 'zoo:resnet50?image=500&batch=16' --quantity throughput
 curve pofo-moved-resnet101 remat-offload 'zoo:resnet101?image=500&batch=16' --over bandwidth --at 6GB/s,12GB/s,18GB/s,24GB/s,36GB/s \
-  --memory 20% --quantity moved
+  --range 20% --quantity moved
 curve curve-pipeline pipeline 'zoo:resnet50?image=1000&batch=8' --over processors --methods pipedream,1f1b-star,madpipe,search
 for network in resnet50 resnet101 inception densenet121; do
   for gpus in 4 8; do

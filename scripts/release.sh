@@ -44,7 +44,7 @@ if [ "$(id -u)" = 0 ]; then
   root=$(mktemp -d)
   trap 'rm -rf "$root"' EXIT
   mkdir "$root/tmp" && cp "$into/workbench" "$root/"
-  chroot "$root" /workbench solve --quiet --memory 40% >/dev/null
+  chroot "$root" /workbench solve --quiet --range 40% >/dev/null
 fi
 
 tar -C dist -czf "dist/$name.tar.gz" "$name"

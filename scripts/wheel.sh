@@ -30,7 +30,7 @@ built=dist/$(basename "$wheel")
 "$python" -m venv "$work/fresh"
 "$work/fresh/bin/python" -m pip install -q --disable-pip-version-check --no-deps "$wheel"
 "$python" -c 'import site; print(site.getsitepackages()[0])' >"$(echo "$work"/fresh/lib/python3*/site-packages)/torch.pth"
-env -i PATH="$work/fresh/bin" HOME="$work" "$work/fresh/bin/workbench" solve --quiet --memory 40% >/dev/null
+env -i PATH="$work/fresh/bin" HOME="$work" "$work/fresh/bin/workbench" solve --quiet --range 40% >/dev/null
 counter=$(env -i PATH="$work/fresh/bin" HOME="$work" "$work/fresh/bin/python" -m workbench_torch counter)
 cd "$work"
 env -i PATH="$work/fresh/bin" HOME="$work" OMP_NUM_THREADS=1 LD_PRELOAD="$counter" "$work/fresh/bin/python" \

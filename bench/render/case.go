@@ -45,12 +45,16 @@ func (c *Case) Link() string {
 	return s
 }
 
-// Limit shows the limit on memory, and where it lies in the instance's range.
+// Limit shows the limit on memory, which share it is of the peak of keeping everything, and the minimum.
 func (c *Case) Limit() string {
 	m := c.Setting.Platform.Memory
 	s := c.Memory(m)
-	if c.High > c.Low {
-		s += fmt.Sprintf(" (%.4g %% of %s to %s)", 100*(m-c.Low)/(c.High-c.Low), c.Memory(c.Low), c.Memory(c.High))
+	switch {
+	case !(c.High > c.Low):
+	case m <= c.High:
+		s += fmt.Sprintf(" (%.4g %% of %s, minimum %s)", 100*m/c.High, c.Memory(c.High), c.Memory(c.Low))
+	default:
+		s += fmt.Sprintf(" (more than %s has no use, minimum %s)", c.Memory(c.High), c.Memory(c.Low))
 	}
 	return s
 }

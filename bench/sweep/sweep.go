@@ -33,7 +33,7 @@ type Task struct {
 	SHA256   string `json:"sha256"`
 
 	Memory       float64 `json:"memory"`
-	MemoryName   string  `json:"memory_name"` // as the specification has it: "40%", "8GiB"
+	MemoryName   string  `json:"memory_name"` // as the specification has it: "range 40%", "8GiB"; until November 2026 "40%" for the former
 	Bandwidth    float64 `json:"bandwidth,omitempty"`
 	Processors   int     `json:"processors,omitempty"`
 	WeightCopies int     `json:"weight_copies,omitempty"`

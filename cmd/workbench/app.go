@@ -61,7 +61,7 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code
 
 // pythonInterface is the version of flags, files and results that pytorch/workbench_torch/_binary.py asks for.
 // It changes with them.
-const pythonInterface = 1
+const pythonInterface = 2
 
 // run is the program: args as in os.Args, the exit status as result. It never
 // panics through: a bug ends with status 1 and a line that says so.

@@ -38,7 +38,7 @@ func program(t *testing.T) string {
 func sweepFile(t *testing.T, repetitions int) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiny.yaml")
-	text := fmt.Sprintf("name: tiny\nmemory: [0%%, 60%%]\nrepetitions: %d\nexperiments:\n  problem: remat\n  instances: {zoo: rnn, seq: "+
+	text := fmt.Sprintf("name: tiny\nmemory: [range 0%%, range 60%%]\nrepetitions: %d\nexperiments:\n  problem: remat\n  instances: {zoo: rnn, seq: "+
 		"[3, 4]}\n  methods: [periodic, persistent]\n", repetitions)
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

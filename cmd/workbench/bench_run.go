@@ -64,7 +64,7 @@ func newBenchRun(s streams) *cli.Command {
 			"An interruption (Ctrl-C) finishes what runs; a second one kills it. Whatever\n" +
 			"stops a run, bench resume goes on where it was. A specification, night.yaml:\n\n" +
 			"  name: night\n" +
-			"  memory: [25%, 8GiB]          # every list is an axis of the grid\n" +
+			"  memory: [range 25%, 8GiB]    # every list is an axis of the grid\n" +
 			"  time_limit: 20s\n" +
 			"  experiments:\n" +
 			"    - problem: remat\n" +

@@ -28,7 +28,10 @@ var computed = map[string][]string{
 	},
 	"bench/solve/method/pipeline.go": {"branch and bound (… allocations, … decisions about patterns)"},
 	"model/proof/optimum.go":         {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
-	"ilp/rematgraph/solve.go":        {"what does not fit in memory beside … is computed again"},
+	"bench/solve/strategy/pipeline.go": {
+		"load", "load and occupancy", "bottleneck of all cuts", "pairs of runs of all cuts", "enumeration of all layouts",
+	},
+	"ilp/rematgraph/solve.go": {"what does not fit in memory beside … is computed again"},
 }
 
 // docs/bounds.md names every bound that some method may print, and every formulation.

@@ -169,8 +169,8 @@ func (o *curveOptions) checkAxis(c *cli.Context, j *job, over curve.Axis) error 
 		return usagef("--at %s and --points %d: one of them is needed", o.at, o.points)
 	case o.points < 1 && c.IsSet("points") || o.points > mostPoints:
 		return usagef("--points %d: from 1 to %d", o.points, mostPoints)
-	case over == curve.OverMemory && o.memory != "":
-		return usagef("--memory %s: the curve is over the memory; --at %s names limits", o.memory, o.memory)
+	case over == curve.OverMemory && o.memory+o.part != "":
+		return usagef("--memory, --range: the curve is over the memory; --at names limits")
 	case over == curve.OverProcessors && c.IsSet("processors"):
 		return usagef("--processors %d: the curve is over the GPUs; --points %d is 1 to %d of them, --at names numbers", o.processors,
 			o.processors, o.processors)

@@ -81,13 +81,13 @@ func TestTenthsInCommands(t *testing.T) {
 		}
 		whole, tenth := in("", link("2")), in("e-1", link("0.2"))
 		for _, command := range []string{
-			"solve --problem PROBLEM FILE --memory 33.3% LINK --plan PLAN --format json",
+			"solve --problem PROBLEM FILE --range 33.3% LINK --plan PLAN --format json",
 			"verify FILE PLAN --format json",
 			"show PLAN --instance FILE --format json",
 			"show PLAN --instance FILE --timeline PLAN.trace.json",
-			"compare --problem PROBLEM FILE --memory 67% LINK --time-limit 10s --format json",
+			"compare --problem PROBLEM FILE --range 67% LINK --time-limit 10s --format json",
 			"curve --problem PROBLEM FILE --points 5 LINK --time-limit 10s --format json",
-			"formulation stats MODEL FILE --memory 67% LINK --format json",
+			"formulation stats MODEL FILE --range 67% LINK --format json",
 		} {
 			if at, a, b := tenfold("", whole(command), tenth(command)); at != "" {
 				t.Errorf("%s of a %.30s: %s: %s is %v, in tenths %v", x.problem, x.document, command, at, a, b)
@@ -161,7 +161,7 @@ func TestLimitsAreRoundedDown(t *testing.T) {
 	}
 	for command, want := range map[string]string{
 		"solve --problem remat FILE --memory 0.8999":                                "memory 0.8 B",
-		"solve --problem remat FILE --memory 66.6%":                                 "memory 0.8 B",
+		"solve --problem remat FILE --range 66.6%":                                  "memory 0.8 B",
 		"solve --problem remat FILE --memory 8.9999e-10GB":                          "memory 0.8 B",
 		"solve --problem remat FILE --memory 7.7e-10GiB":                            "memory 0.8 B",
 		"compare --problem remat FILE --memory 0.8999":                              "memory 0.8 B",

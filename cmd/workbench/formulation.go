@@ -108,7 +108,7 @@ func (o *formulationOptions) build(c *cli.Context, s streams,
 		if spec = otherwise(f); strings.HasPrefix(spec, "{") {
 			s.in, spec = strings.NewReader(spec), "-"
 			if o.memory == "" {
-				o.memory = "0%" // the least, which keeps the coefficients round
+				o.memory = platform.RangeWord + "0%" // the least, which keeps the coefficients round
 			}
 			if !c.IsSet("processors") {
 				o.processors = 2 // as many as a tiny pipeline needs

@@ -22,9 +22,9 @@ var printed = []struct {
 	line  string
 	fails bool
 }{
-	{line: "solve --problem weight-offload @small.json --method greedy --plan @greedy.json --memory 60%"},
-	{line: "solve --problem weight-offload @small.json --memory 60% --certificate @proof.json"},
-	{line: "compare --problem weight-offload @small.json --methods greedy,l2l --memory 60%"},
+	{line: "solve --problem weight-offload @small.json --method greedy --plan @greedy.json --range 60%"},
+	{line: "solve --problem weight-offload @small.json --range 60% --certificate @proof.json"},
+	{line: "compare --problem weight-offload @small.json --methods greedy,l2l --range 60%"},
 	{line: "curve --problem weight-offload @small.json --methods greedy --points 3"},
 	{line: "verify @small.json @greedy.json"},
 	{line: "verify --bound @proof.json @small.json"},
@@ -44,15 +44,15 @@ var printed = []struct {
 	{line: "doctor"},
 	{line: "formulation list"},
 	{line: "formulation show checkmate-strong"},
-	{line: "formulation stats checkmate-strong @fork.graph.json --memory 50%"},
+	{line: "formulation stats checkmate-strong @fork.graph.json --range 50%"},
 	{line: "formulation solve checkmate-strong --values"},
 	{line: "formulation solve checkmate-strong --values --relax"},
 	{line: "formulation solve @model.lp --values"},
 	{line: "formulation certify @model.lp"},
-	{line: "formulation diff checkmate checkmate-strong @fork.graph.json --memory 50%"},
+	{line: "formulation diff checkmate checkmate-strong @fork.graph.json --range 50%"},
 	{line: "formulation check weights-printed --cases 10 --layers 2 --without memory"},
-	{line: "formulation explain weights-printed @small.json --memory 60%"},
-	{line: "formulation export @set @small.json --problem weight-offload --memory 60% --time-limit 10s"},
+	{line: "formulation explain weights-printed @small.json --range 60%"},
+	{line: "formulation export @set @small.json --problem weight-offload --range 60% --time-limit 10s"},
 	{line: "bench run @two.yaml --into @night --dry-run"},
 	{line: "bench run @two.yaml --into @night"},
 	{line: "bench resume @night"},
@@ -81,7 +81,7 @@ func TestJSONOfEveryCommand(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "buffers.csv"), []byte("id,lower,upper,size\na,0,3,4\nb,1,2,5\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	spec := "name: two\nmemory: [50%]\nexperiments:\n  - problem: weight-offload\n    instances: [" + filepath.Join(dir, "small.json") +
+	spec := "name: two\nmemory: [range 50%]\nexperiments:\n  - problem: weight-offload\n    instances: [" + filepath.Join(dir, "small.json") +
 		"]\n    methods: [greedy, l2l]\n    bandwidth: 1\n"
 	if err := os.WriteFile(filepath.Join(dir, "two.yaml"), []byte(spec), 0o644); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,6 +15,7 @@ import (
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
+	"workbench/bench/solve/method"
 	"workbench/bench/solve/strategy"
 	"workbench/ilp/formulation"
 	"workbench/model/nearest"
@@ -44,8 +46,8 @@ func newPlan(s streams) *cli.Command {
 			&cli.StringFlag{Name: "gpu", Usage: "memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State " +
 				"and reserve are subtracted", Destination: &o.gpu, Category: "instance"},
 			&cli.StringFlag{
-				Name: "memory", Aliases: []string{"m"}, Usage: "`SIZE` for activations alone, in place of --gpu", Destination: &o.memory,
-				Category: "instance",
+				Name: "memory", Aliases: []string{"m"}, Destination: &o.memory, Category: "instance",
+				Usage: "`SIZE` for activations alone, in place of --gpu, as 4GiB or 50% of the peak",
 			},
 			&cli.StringFlag{Name: "link", Usage: "`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else " + defaultLink +
 				")", Destination: &o.link, Category: "instance"},
@@ -125,7 +127,7 @@ func (o *planOptions) preset() (*solve.GPU, error) {
 }
 
 // options turns the flags into values.
-func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err error) {
+func (o *planOptions) options(ctx context.Context, in *solve.Instance) (out strategy.Options, err error) {
 	if (o.gpu == "") == (o.memory == "") {
 		return out, usagef("exactly one of --gpu SIZE (the whole device) and --memory SIZE (activations alone) is needed")
 	}
@@ -145,10 +147,14 @@ func (o *planOptions) options(in *solve.Instance) (out strategy.Options, err err
 	}
 	if o.memory != "" {
 		m, err := platform.ParseMemory(o.memory)
-		if err != nil || m.Percent {
-			return out, usagef("--memory %s: a size is needed, as 4GiB", o.memory)
+		if err != nil || m.Range {
+			return out, usagef("--memory %s: a size is needed, as 4GiB, or a part of the peak of keeping everything, as 50%%", o.memory)
 		}
-		if out.Setting.Platform.Memory = in.Resolve(m, 0, m.Value); !(out.Setting.Platform.Memory > 0) {
+		peak := 0.0
+		if m.Percent { // the search of the minimum is not waited for
+			_, peak = method.Remat().InBytes().RangeWithin(ctx, in, time.Nanosecond, false)
+		}
+		if out.Setting.Platform.Memory = in.Resolve(m, 0, peak); !(out.Setting.Platform.Memory > 0) {
 			return out, usagef("--memory %s: some memory is needed, as 4GiB", o.memory)
 		}
 	} else if g == nil {
@@ -213,7 +219,7 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	if err != nil {
 		return err
 	}
-	options, err := o.options(in)
+	options, err := o.options(ctx, in)
 	if err != nil {
 		return err
 	}

@@ -34,17 +34,18 @@ import (
 // solveOptions are the flags of solve, some shared with compare.
 type solveOptions struct {
 	common
-	problem, memory, bandwidth, timeLimit string
-	backend, method, methods, gap         string
-	threads, seed, slots                  int
-	processors, weightCopies              int
-	memoryModel, model                    string
-	schedule                              scheduleFlags
-	layout                                layoutFlags
-	parallelFlag                          string // one that only pipelines have, if the user gave one
-	planFile, exportModel                 string
-	certify, certificateFile, solverLog   string
-	inProcess, replicas, explainBound     bool
+	problem, bandwidth, timeLimit string
+	memoryFlags
+	backend, method, methods, gap       string
+	threads, seed, slots                int
+	processors, weightCopies            int
+	memoryModel, model                  string
+	schedule                            scheduleFlags
+	layout                              layoutFlags
+	parallelFlag                        string // one that only pipelines have, if the user gave one
+	planFile, exportModel               string
+	certify, certificateFile, solverLog string
+	inProcess, replicas, explainBound   bool
 	gpuFlags
 }
 
@@ -57,8 +58,13 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 		},
 		&cli.StringFlag{
 			Name: "memory", Aliases: []string{"m"},
-			Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). " +
-				"With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance",
+			Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the peak of keeping everything; slots for joins (default: the " +
+				"problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu",
+			Destination: &o.memory, Category: "instance",
+		},
+		&cli.StringFlag{
+			Name: "range", Usage: "memory as `SHARE` of the way from the minimum (0%) to keeping everything (100%), in place of --memory",
+			Destination: &o.part, Category: "instance",
 		},
 		&cli.IntFlag{
 			Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors,
@@ -191,7 +197,26 @@ const mostProcessors = 1 << 12
 // job is a solve or compare with its words turned into values.
 type job struct {
 	render.Case
-	memoryWords string // how the user wrote the memory
+}
+
+// memoryFlags say how much memory a plan may take.
+type memoryFlags struct{ memory, part string }
+
+// limit returns the memory that --memory or --range says, else what the problem does.
+func (o *memoryFlags) limit(otherwise string) (m platform.MemorySpec, err error) {
+	if o.part == "" {
+		if m, err = platform.ParseMemory(cmp.Or(o.memory, otherwise)); err != nil {
+			err = usagef("--memory: %v", err)
+		}
+		return m, err
+	}
+	if o.memory != "" {
+		return m, usagef("--range %s: it says what --memory %s says; one of them is needed", o.part, o.memory)
+	}
+	if m, err = platform.ParseMemory(platform.RangeWord + o.part); err != nil || !m.Percent {
+		err = usagef("--range %s: a percentage from 0%% to 100%% is needed", o.part)
+	}
+	return m, err
 }
 
 // job reads the instance and checks every flag.
@@ -203,14 +228,11 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := p.Accepts(in); err != nil {
 		return nil, err
 	}
-	j := &job{Case: render.Case{Problem: p, Instance: in}, memoryWords: o.memory}
+	j := &job{Case: render.Case{Problem: p, Instance: in}}
 	set := &j.Setting
-	if j.memoryWords == "" {
-		j.memoryWords = p.DefaultMemory(in)
-	}
-	memory, err := platform.ParseMemory(j.memoryWords)
+	memory, err := o.limit(p.DefaultMemory(in))
 	if err != nil {
-		return nil, usagef("--memory: %v", err)
+		return nil, err
 	}
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
@@ -230,16 +252,16 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if set.Platform.Model, err = p.Count(in, o.model); err != nil {
 		return nil, err
 	}
-	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && o.gpu == "")
+	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && memory.Range && o.gpu == "")
 	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
-		if o.memory != "" {
-			return nil, usagef("--gpu %s: it says what --memory %s says; one of them is needed", o.gpu, o.memory)
+		if given := cmp.Or(o.memory, o.part); given != "" {
+			return nil, usagef("--gpu %s: it says what --memory or --range %s says; one of them is needed", o.gpu, given)
 		}
 		if j.Budget, err = o.divide(p, in); err != nil {
 			return nil, err
 		}
-		set.Platform.Memory, set.Budget, j.memoryWords = j.Budget.Memory, j.Budget, ""
+		set.Platform.Memory, set.Budget = j.Budget.Memory, j.Budget
 	}
 	if set.Gap, err = part("--gap", cmp.Or(o.gap, "0")); err != nil {
 		return nil, err

@@ -122,21 +122,35 @@ func ParseTimeLimit(s string) (time.Duration, error) {
 	return time.Duration(math.Round(ns)), nil
 }
 
-// MemorySpec is a memory limit as people give it: bytes, or a percentage of an
-// instance's own range.
+// MemorySpec is a memory limit as people give it: bytes, or a percentage of the peak of keeping everything or,
+// with Range, of the range from the minimum memory of the instance to that peak.
 type MemorySpec struct {
-	Percent bool
-	Value   float64 // percent or bytes
+	Percent, Range bool
+	Value          float64 // percent or bytes
 }
 
-// ParseMemory reads a size or a percentage ("40%").
-func ParseMemory(s string) (MemorySpec, error) {
-	if number, ok := strings.CutSuffix(strings.TrimSpace(s), "%"); ok {
-		x, err := parse(s, number, nil, "a percentage as 40%")
-		return MemorySpec{true, x}, err
+// The words before a percentage in [ParseMemory].
+const (
+	PeakWord  = "peak "
+	RangeWord = "range "
+)
+
+// ParseMemory reads a size, or a percentage from 0 to 100: "40%" and "peak 40%" are of the peak of keeping everything,
+// "range 40%" is of the range from the minimum to that.
+func ParseMemory(s string) (m MemorySpec, err error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	if !percent {
+		m.Value, err = parse(s, s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the peak of keeping everything as 40%")
+		return m, err
 	}
-	x, err := parse(s, s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
-	return MemorySpec{false, x}, err
+	m.Percent = true
+	if number, m.Range = strings.CutPrefix(number, RangeWord); !m.Range {
+		number = strings.TrimPrefix(number, PeakWord)
+	}
+	if m.Value, err = parse(s, number, nil, "a percentage as 40%"); err == nil && m.Value > 100 {
+		err = wrong(s, "a percentage from 0% to 100%; more memory than keeping everything takes has no use")
+	}
+	return m, err
 }
 
 // Resolve is [MemorySpec.ResolveIn] for an instance in bytes.
@@ -144,11 +158,14 @@ func (m MemorySpec) Resolve(low, high float64) float64 { return m.ResolveIn(low,
 
 // ResolveIn returns the limit in units of u, an integer, for an instance of that unit.
 // Low is the minimum memory of the instance and high the memory beyond which more does
-// not help; a percentage is a part of the range between them. The result is exact, then
+// not help, the peak of keeping everything. The result is exact, then
 // rounded down as [Unit.FromBytes] does; it is NaN for a percentage of a range without ends.
 func (m MemorySpec) ResolveIn(low, high float64, u Unit) float64 {
 	if !m.Percent || math.IsInf(m.Value, 0) || math.IsNaN(m.Value) {
 		return u.FromBytes(m.Value)
+	}
+	if !m.Range {
+		low = 0
 	}
 	length := high - low
 	if math.IsNaN(length) || math.IsInf(length, 0) {

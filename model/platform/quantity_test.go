@@ -114,11 +114,13 @@ func TestMemory(t *testing.T) {
 		unit platform.Unit
 		at   float64 // units, of a range from 100 to 300
 	}{
-		{"40%", platform.MemorySpec{Percent: true, Value: 40}, 0, 180},
-		{" 0 % ", platform.MemorySpec{Percent: true, Value: 0}, 0, 100},
-		{"100%", platform.MemorySpec{Percent: true, Value: 100}, 0, 300},
-		{"40.4999%", platform.MemorySpec{Percent: true, Value: 40.4999}, 3, 180},
-		{"0.5%", platform.MemorySpec{Percent: true, Value: 0.5}, 0, 101},
+		{"range 40%", platform.MemorySpec{Percent: true, Range: true, Value: 40}, 0, 180},
+		{"range  0 %", platform.MemorySpec{Percent: true, Range: true, Value: 0}, 0, 100},
+		{"range 100%", platform.MemorySpec{Percent: true, Range: true, Value: 100}, 0, 300},
+		{"range 40.4999%", platform.MemorySpec{Percent: true, Range: true, Value: 40.4999}, 3, 180},
+		{"range 0.5%", platform.MemorySpec{Percent: true, Range: true, Value: 0.5}, 0, 101},
+		{"40%", platform.MemorySpec{Percent: true, Value: 40}, 0, 120},
+		{"peak 0.5%", platform.MemorySpec{Percent: true, Value: 0.5}, 0, 1},
 		{"150", platform.MemorySpec{Percent: false, Value: 150}, 0, 150},
 		{"1KiB", platform.MemorySpec{Percent: false, Value: 1024}, 0, 1024},
 		{"0.1GiB", platform.MemorySpec{Percent: false, Value: 0.1 * (1 << 30)}, 0, 107374182}, // of 107374182.4
@@ -138,10 +140,10 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%q is %+v, then %+v", x.text, got, again)
 		}
 	}
-	if at := (platform.MemorySpec{Percent: true, Value: 40}).Resolve(100, 200); at != 140 {
+	if at := (platform.MemorySpec{Percent: true, Range: true, Value: 40}).Resolve(100, 200); at != 140 {
 		t.Errorf("40 %% without a text: %v", at)
 	}
-	if at := (platform.MemorySpec{Percent: true, Value: 40}).Resolve(math.NaN(), 200); !math.IsNaN(at) {
+	if at := (platform.MemorySpec{Percent: true, Range: true, Value: 40}).Resolve(math.NaN(), 200); !math.IsNaN(at) {
 		t.Errorf("40 %% of no range: %v", at)
 	}
 	for _, text := range []string{"%", "-5%", "4GB%", "x"} {
@@ -215,7 +217,7 @@ func TestResolve(t *testing.T) {
 		low := float64(rapid.Int64Range(0, 1e15).Draw(t, "low"))
 		high := low + float64(rapid.Int64Range(0, 1e15).Draw(t, "range"))
 		at := func(percent float64) float64 {
-			return platform.MemorySpec{Percent: true, Value: percent}.Resolve(low, high)
+			return platform.MemorySpec{Percent: true, Range: true, Value: percent}.Resolve(low, high)
 		}
 		a, b := rapid.Float64Range(0, 100).Draw(t, "a"), rapid.Float64Range(0, 100).Draw(t, "b")
 		switch {

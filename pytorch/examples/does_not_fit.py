@@ -34,7 +34,7 @@ def main(workbench: str = "workbench") -> None:
     with open("net.json", "w") as file:
         json.dump(document, file)
 
-    flags = ["--memory", "25%", "--method", "optimum", "--plan", "plan.json", "--quiet"]
+    flags = ["--memory", "range 25%", "--method", "optimum", "--plan", "plan.json", "--quiet"]
     solve = [workbench, "solve", "--problem", "remat", "net.json", *flags]
     print(subprocess.run(solve, check=True, capture_output=True, text=True).stdout)
 

@@ -108,7 +108,7 @@ def graphs(names: List[str], folder: Path) -> None:
     head("network", "nodes", "plain", "memory", "predicted", "measured", "longer", "equal")
     for name in names:
         batch, graph, file = traced(name)
-        for memory in ("25%", "50%", "75%"):
+        for memory in ("range 25%", "range 50%", "range 75%"):
             plan, said = solved(folder, file, "--memory", memory, "--method", "search", "--time-limit", LIMIT)
             result = check_graph(*batch, graph, str(plan), steps=0)
             predicted, measured, _, equal = ran(result)
@@ -121,7 +121,7 @@ def chains(names: List[str], folder: Path) -> None:
     for name in names:
         model, inputs, loss, targets = NETWORKS[name]()
         file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
-        for memory, method in [("25%", "optimum"), ("50%", "optimum"), ("75%", "optimum"), ("50%", "persistent-slots"), ("50%", "periodic")]:
+        for memory, method in [("range 25%", "optimum"), ("range 50%", "optimum"), ("range 75%", "optimum"), ("range 50%", "persistent-slots"), ("range 50%", "periodic")]:
             try:
                 plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
             except Refused as e:
@@ -150,12 +150,12 @@ def hold(names: List[str], folder: Path) -> None:
     for name in names:
         model, inputs, loss, targets = LARGE[name]()
         file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
-        ask = [*((m, "optimum") for m in ("25%", "50%", "75%")), ("50%", "persistent-slots"), ("50%", "periodic")]
+        ask = [*((m, "optimum") for m in ("range 25%", "range 50%", "range 75%")), ("range 50%", "persistent-slots"), ("range 50%", "periodic")]
         kept(name, "chain", folder, file, ask, lambda plan: check(chain, inputs, loss, targets, file, plan, steps=0))
         batch = LARGE[name]()
         graph = trace(*batch, fake=name != "lstm")
         measure(graph, repeats=3, budget=0.1)
-        ask = [*((m, "search") for m in ("25%", "50%", "75%")), ("50%", "checkmate")]
+        ask = [*((m, "search") for m in ("range 25%", "range 50%", "range 75%")), ("range 50%", "checkmate")]
         kept(name, "graph", folder, document(graph, {}), ask, lambda plan: check_graph(*batch, graph, plan, steps=0))
 
 
@@ -314,7 +314,7 @@ def classifiers(names: List[str], folder: Path) -> None:
                     graph = trace(model, inputs, of_all_heads, targets)
                     measure(graph, repeats=1, budget=0.1)
                     file = document(graph, {})
-                plan, said = solved(folder, file, "--memory", "50%", "--method", method, "--time-limit", "5s")
+                plan, said = solved(folder, file, "--memory", "range 50%", "--method", method, "--time-limit", "5s")
                 if kind == "chain":
                     result = check(chain, inputs, of_all_heads, targets, file, str(plan), steps=0)
                 else:

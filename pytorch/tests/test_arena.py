@@ -35,7 +35,7 @@ def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
 @pytest.mark.parametrize("method", ["optimum", "store-all"])
 def test_step_is_the_same(name: str, method: str, tmp_path: Path) -> None:
     """Bit by bit, with what is kept in one piece of memory as high as the placement says."""
-    result = run(name, tmp_path, "--memory", {"optimum": "50%", "store-all": "100%"}[method], "--method", method)
+    result = run(name, tmp_path, "--memory", {"optimum": "range 50%", "store-all": "range 100%"}[method], "--method", method)
     assert result["loss_equal"] and result["gradients_equal"] and result["buffers_equal"], result
     # The height, but for what a buffer has beside its storages: scalars, and overheads on top.
     assert 0.95 * result["arena_height"] <= result["arena_reached"] <= result["arena_height"], result
@@ -66,7 +66,7 @@ def rewritten(file: Path, change: Any) -> None:
 )
 def test_wrong_placements_are_refused(change: Any, says: str, tmp_path: Path) -> None:
     (_, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
-    to = placed(file, "--memory", "50%", "--method", "optimum")
+    to = placed(file, "--memory", "range 50%", "--method", "optimum")
     rewritten(to, change)
     with pytest.raises(Refused, match=says):
         check(chain, inputs, loss, targets, str(file), str(file.with_suffix(".plan.json")), steps=0, arena=Arena(to))

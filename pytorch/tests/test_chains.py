@@ -44,25 +44,25 @@ def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", planning.NETWORKS)
-@pytest.mark.parametrize("memory", ["25%", "50%", "75%"])
+@pytest.mark.parametrize("memory", ["range 25%", "range 50%", "range 75%"])
 def test_optimum(name: str, memory: str, tmp_path: Path) -> None:
     result = run(name, tmp_path, "--memory", memory, "--method", "optimum")
     # With more, measured times decide what is recomputed, and where the peak of a small network
     # is not among that, it is the plain step's, within the limit.
-    assert memory != "25%" or result["measured_peak"] < result["plain_peak"]
+    assert memory != "range 25%" or result["measured_peak"] < result["plain_peak"]
 
 
 @pytest.mark.parametrize("method", ["persistent-slots", "periodic", "store-all", "revolve"])
 def test_plans_of_others(method: str, tmp_path: Path) -> None:
     """rotor's program, checkpoint_sequential's plan, no plan at all, and checkpoints only."""
-    run("gpt", tmp_path, "--memory", {"store-all": "100%", "revolve": "0%"}.get(method, "40%"), "--method", method)
+    run("gpt", tmp_path, "--memory", {"store-all": "range 100%", "revolve": "range 0%"}.get(method, "range 40%"), "--method", method)
 
 
 @pytest.mark.parametrize("problem", ["activation-offload", "remat-offload"])
 @pytest.mark.parametrize("name", ["gpt", "resnet18"])
 def test_offload(name: str, problem: str, tmp_path: Path) -> None:
     """Transfers to the host, whose pool does not count on the device."""
-    result = run(name, tmp_path, "--problem", problem, "--memory", "40%", "--bandwidth", "1GB/s")
+    result = run(name, tmp_path, "--problem", problem, "--memory", "range 40%", "--bandwidth", "1GB/s")
     assert result["host_bytes"] > 0
 
 
@@ -96,7 +96,7 @@ def test_side_inputs_are_no_cuts(tmp_path: Path) -> None:
     assert len(chain.layers) == 6, [layer.name for layer in chain.layers]
     file = tmp_path / "rotary.json"
     file.write_text(json.dumps(document))
-    for memory in ("25%", "60%"):
+    for memory in ("range 25%", "range 60%"):
         plan = planning.solve(file, "--memory", memory, "--method", "optimum")
         result = check(chain, (tokens, padding), planning.total, [], document, plan, steps=0)
         assert result["loss_equal"] and result["gradients_equal"], result
@@ -132,7 +132,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     from workbench_torch.memory import need_meter
 
     (_, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
-    step = apply(chain, planning.solve(file, "--memory", "50%", "--method", "persistent"))
+    step = apply(chain, planning.solve(file, "--memory", "range 50%", "--method", "persistent"))
     meter = need_meter(torch.device("cpu"))
     gc.collect()
     gc.disable()

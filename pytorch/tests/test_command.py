@@ -27,7 +27,7 @@ def command(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
 def test_profile_and_check(tmp_path: Path) -> None:
     made = command(tmp_path, "profile", *NETWORK, "--loss", "cross_entropy", "-o", "net.json", "--repeats", "1")
     assert made.returncode == 0, made.stderr
-    plan = planning.solve(tmp_path / "net.json", "--memory", "30%")
+    plan = planning.solve(tmp_path / "net.json", "--memory", "range 30%")
     flags = ["--loss", "cross_entropy", "--instance", "net.json", "--plan", "net.plan.json", "--steps", "1", "--format", "json"]
     checked = command(tmp_path, "check", *NETWORK, *flags)
     assert checked.returncode == 0, checked.stderr

@@ -74,7 +74,7 @@ def peak(model: nn.Module, run: Any, *given: torch.Tensor) -> int:
 def test_backend_is_exact(dropout: float) -> None:
     """The measured peak is the planned one, gradients are those of plain training, with random operations that run again."""
     model, x = made(dropout=dropout)
-    backend = wt.backend("35%", seconds=3, cache=False)
+    backend = wt.backend("range 35%", seconds=3, cache=False)
     compiled = torch.compile(model, backend=backend, dynamic=False)
     assert equal(gradients(model, model, x), gradients(model, compiled, x))
     (report,) = backend.reports
@@ -85,7 +85,7 @@ def test_backend_is_exact(dropout: float) -> None:
 def test_loss_outside_of_the_graph() -> None:
     model = nn.Sequential(*[Block(64, 0.1) for _ in range(3)]).train()
     x, y = torch.randn(64, 64), torch.randn(64, 64)
-    compiled = torch.compile(model, backend=wt.backend("40%", seconds=2, cache=False), dynamic=False)
+    compiled = torch.compile(model, backend=wt.backend("range 40%", seconds=2, cache=False), dynamic=False)
     assert equal(gradients(model, lambda v: F.mse_loss(model(v), y), x), gradients(model, lambda v: F.mse_loss(compiled(v), y), x))
 
 
@@ -93,7 +93,7 @@ def test_batch_statistics_are_updated_once() -> None:
     model = nn.Sequential(*[m for _ in range(3) for m in (nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU())]).train()
     before = {k: v.clone() for k, v in model.state_dict().items()}
     x, states = torch.randn(2, 4, 16, 16), []
-    for run in (model, torch.compile(model, backend=wt.backend("30%", seconds=2, cache=False), dynamic=False)):
+    for run in (model, torch.compile(model, backend=wt.backend("range 30%", seconds=2, cache=False), dynamic=False)):
         model.load_state_dict(before)
         run(x).sum().backward()
         states.append({k: v.clone() for k, v in model.state_dict().items()})
@@ -113,7 +113,7 @@ def test_graph_breaks_are_refused_or_planned_apart() -> None:
     torch.manual_seed(0)
     model, x = Breaks().train(), torch.randn(64, 64)
     with pytest.raises(BackendCompilerFailed) as failed:
-        torch.compile(model, backend=wt.backend("40%", seconds=2), dynamic=False)(x)
+        torch.compile(model, backend=wt.backend("range 40%", seconds=2), dynamic=False)(x)
     refused: Any = failed.value.inner_exception
     assert isinstance(refused, wt.UnsupportedError) and refused.reason is wt.Reason.GRAPH_BREAK
     file, _, line = refused.where.rpartition(":")
@@ -127,7 +127,7 @@ def test_graph_breaks_are_refused_or_planned_apart() -> None:
 def test_symbolic_sizes_are_refused() -> None:
     model, x = made()
     with pytest.raises(BackendCompilerFailed, match="dynamic=False"):
-        torch.compile(model, backend=wt.backend("40%", seconds=2), dynamic=True)(x[:48])
+        torch.compile(model, backend=wt.backend("range 40%", seconds=2), dynamic=True)(x[:48])
 
 
 def tagged(policy: CheckpointPolicy) -> Any:
@@ -153,7 +153,7 @@ def test_policies_are_constraints(policy: CheckpointPolicy) -> None:
     """What must be saved runs once however little memory there is, and what must be recomputed twice however much."""
     torch.manual_seed(0)
     model, x = Tagged(policy).train(), torch.randn(64, 64)
-    backend = wt.backend("20%" if policy is CheckpointPolicy.MUST_SAVE else "100%", seconds=2, cache=False)
+    backend = wt.backend("range 20%" if policy is CheckpointPolicy.MUST_SAVE else "range 100%", seconds=2, cache=False)
     compiled = torch.compile(model, backend=backend, dynamic=False)
     assert equal(gradients(model, model, x), gradients(model, compiled, x))
     ((graph, plan),) = backend.plans
@@ -171,7 +171,7 @@ def test_budget_through_inductor() -> None:
     plain = torch.compile(model, dynamic=False)
     expected, without = gradients(model, plain, x), peak(model, plain, x)
     torch._dynamo.reset()
-    with wt.budget("10%", seconds=3, cache=False):
+    with wt.budget("range 10%", seconds=3, cache=False):
         compiled = torch.compile(model, dynamic=False)
         ours = gradients(model, compiled, x)
     assert peak(model, compiled, x) < without

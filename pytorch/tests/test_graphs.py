@@ -93,7 +93,7 @@ def follows(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("name, memory", [("resnet18", "25%"), ("resnet18", "75%"), ("gpt", "25%"), ("densenet121", "50%")])
+@pytest.mark.parametrize("name, memory", [("resnet18", "range 25%"), ("resnet18", "range 75%"), ("gpt", "range 25%"), ("densenet121", "range 50%")])
 def test_plans_of_search(name: str, memory: str, tmp_path: Path) -> None:
     follows(name, tmp_path, "--memory", memory, "--method", "search")
 
@@ -101,12 +101,12 @@ def test_plans_of_search(name: str, memory: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name, method", [("resnet18", "search"), ("gpt", "search"), ("gpt", "pure-offload")])
 def test_plans_with_a_link(name: str, method: str, tmp_path: Path) -> None:
     """What workbench sends to the host and fetches arrives in time and as it was."""
-    result = follows(name, tmp_path, "--problem", "remat-offload", "--bandwidth", "12GB/s", "--memory", "25%", "--method", method)
+    result = follows(name, tmp_path, "--problem", "remat-offload", "--bandwidth", "12GB/s", "--memory", "range 25%", "--method", method)
     assert result["host_bytes"] > 0
 
 
 @pytest.mark.parametrize(
-    "memory, method", [("25%", "checkmate"), ("50%", "checkmate"), ("75%", "checkmate"), ("50%", "checkmate-lp-round")]
+    "memory, method", [("range 25%", "checkmate"), ("range 50%", "checkmate"), ("range 75%", "checkmate"), ("range 50%", "checkmate-lp-round")]
 )
 def test_plans_of_others(memory: str, method: str, tmp_path: Path) -> None:
     """Those of Checkmate and of its rounding."""
@@ -116,7 +116,7 @@ def test_plans_of_others(memory: str, method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["min-cut", "min-cut-aggressive"])
 def test_min_cut(method: str, tmp_path: Path) -> None:
     """PyTorch's partition, and ours in the memory that it takes. Which is faster, tables.py says: a search is cut by the clock."""
-    theirs = follows("gpt", tmp_path, "--memory", "100%", "--method", method)
+    theirs = follows("gpt", tmp_path, "--memory", "range 100%", "--method", method)
     follows("gpt", tmp_path, "--memory", str(int(theirs["predicted_peak"])), "--method", "search")
     assert theirs["predicted_peak"] < 0.9 * theirs["plain_peak"], theirs
 
@@ -243,7 +243,7 @@ def test_optimizer_in_a_plan(tmp_path: Path) -> None:
     assert len(states) == 3 * len(list(model.parameters())) and all(x.resident for x in states)
     file = tmp_path / "adam.json"
     file.write_text(json.dumps(document(graph, {})))
-    plan = planning.solve(file, "--memory", "25%", "--method", "search")
+    plan = planning.solve(file, "--memory", "range 25%", "--method", "search")
     result = check_graph(model, inputs, loss, targets, graph, plan, steps=0, optimizer=optimizer)
     assert result["loss_equal"] and result["buffers_equal"] and result["parameters_equal"] and result["within_limit"], result
     assert abs(result["predicted_peak"] / result["measured_peak"] - 1) <= 0.005, result

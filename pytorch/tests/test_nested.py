@@ -25,7 +25,7 @@ def gradients(model: nn.Module, loss: torch.Tensor) -> list[torch.Tensor]:
 @pytest.mark.parametrize("method", ["periodic", "persistent"])
 def test_is_the_step_within_the_plan(method: str, tmp_path: Path) -> None:
     (model, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
-    plan = planning.solve(file, "--memory", "40%", "--method", method)
+    plan = planning.solve(file, "--memory", "range 40%", "--method", method)
     step, meter = checkpoints(chain, plan), need_meter(torch.device("cpu"))
     for k in range(2):
         torch.manual_seed(k)

@@ -112,7 +112,7 @@ def planned(name: str, memory: str, **options: Any) -> Any:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks(name: str) -> None:
     """Every gradient and buffer is that of plain training, and the measured peak the planned one; dropout is on."""
-    step = planned(name, "40%" if name in LARGE else "30%")
+    step = planned(name, "range 40%" if name in LARGE else "range 30%")
     found = wt.check(step, steps=1)
     assert found.loss_equal and found.gradients_equal and found.buffers_equal
     assert found.measured_peak is not None and abs(found.measured_peak / found.planned_peak - 1) <= 0.005, found
@@ -123,7 +123,7 @@ def test_networks(name: str) -> None:
 @pytest.mark.parametrize("name", ["gpt2", "vit"])
 def test_random_numbers_are_those_of_the_first_run(name: str, tmp_path: Path) -> None:
     """Masks of dropout that run again in the backward are what they were."""
-    step = planned(name, "100%", seconds=2)
+    step = planned(name, "range 100%", seconds=2)
     step.save(tmp_path / "step.json")
     known = json.loads((tmp_path / "step.json").read_text())
     random = [n["id"] for n in known["graph"]["nodes"] if n.get("random") and n["operation"] != "workbench.rng_state"]
@@ -177,7 +177,7 @@ def test_training_goes_as_without_a_plan() -> None:
         model, loss, example = NETWORKS["resnet"]()
         step: Any = plainly(model, loss)
         if by_plan:
-            step = wt.plan(model, loss, example, memory="30%", seconds=3, cache=False)
+            step = wt.plan(model, loss, example, memory="range 30%", seconds=3, cache=False)
         torch.manual_seed(1)
         losses = train(step, torch.optim.AdamW(model.parameters()), batches)
         found.append((losses, [t.clone() for t in model.state_dict().values()]))
@@ -192,7 +192,7 @@ def test_two_steps_before_their_backwards() -> None:
         model, loss, example = vit()
         step: Any = plainly(model, loss)
         if by_plan:
-            step = wt.plan(model, loss, example, memory="30%", seconds=3, cache=False)
+            step = wt.plan(model, loss, example, memory="range 30%", seconds=3, cache=False)
         torch.manual_seed(1)
         (step(*example) + 2 * step(*example)).backward()
         grads.append([p.grad for p in model.parameters()])
@@ -201,7 +201,7 @@ def test_two_steps_before_their_backwards() -> None:
 
 def test_no_loss_returns_the_output() -> None:
     model, _, (images, labels) = unet()
-    step = wt.plan(model, None, (images,), memory="40%", seconds=2, cache=False)
+    step = wt.plan(model, None, (images,), memory="range 40%", seconds=2, cache=False)
     output = step(images)
     F.mse_loss(output, labels).backward()
     ours = [p.grad.clone() for p in model.parameters() if p.grad is not None]
@@ -213,7 +213,7 @@ def test_no_loss_returns_the_output() -> None:
 def test_inputs_may_need_gradients_and_have_other_strides() -> None:
     model, loss, (images, labels) = unet()
     images = images.requires_grad_()
-    step = wt.plan(model, loss, (images, labels), memory="50%", seconds=2, cache=False)
+    step = wt.plan(model, loss, (images, labels), memory="range 50%", seconds=2, cache=False)
     strided = torch.randn(2, 32, 32, 3).permute(0, 3, 1, 2).requires_grad_()
     step(strided, labels).backward()
     expected = torch.autograd.grad(loss(model(strided.contiguous()), labels), strided)[0]
@@ -221,7 +221,7 @@ def test_inputs_may_need_gradients_and_have_other_strides() -> None:
 
 
 def test_eval_and_no_grad_run_the_network() -> None:
-    step = planned("resnet", "50%")
+    step = planned("resnet", "range 50%")
     images, labels = torch.randn(3, 3, 64, 64), torch.randint(10, (3,))
     with torch.no_grad():
         assert torch.equal(step(images, labels), step.plain(images, labels)) or step.model.training
@@ -231,7 +231,7 @@ def test_eval_and_no_grad_run_the_network() -> None:
 
 def test_other_shapes_are_planned_up_to_eight() -> None:
     model, loss = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4)), F.cross_entropy
-    step = wt.plan(model, loss, (torch.randn(2, 8), torch.randint(4, (2,))), memory="100%", seconds=1, cache=False)
+    step = wt.plan(model, loss, (torch.randn(2, 8), torch.randint(4, (2,))), memory="range 100%", seconds=1, cache=False)
     for batch in range(3, 10):
         step(torch.randn(batch, 8), torch.randint(4, (batch,))).backward()
     with pytest.raises(wt.ChangedError, match="8 plans"):
@@ -241,7 +241,7 @@ def test_other_shapes_are_planned_up_to_eight() -> None:
 def test_hooks_on_parameters_are_called() -> None:
     """Their gradients pass through autograd's own accumulation, so hooks work as always."""
     model, loss, example = unet()
-    step = wt.plan(model, loss, example, memory="50%", seconds=2, cache=False)
+    step = wt.plan(model, loss, example, memory="range 50%", seconds=2, cache=False)
     seen = []
     first = next(model.parameters())
     first.register_hook(lambda g: seen.append(g.shape) or 2 * g)
@@ -253,7 +253,7 @@ def test_hooks_on_parameters_are_called() -> None:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    step = planned("unet", "40%")
+    step = planned("unet", "range 40%")
     step.save(tmp_path / "step.json")
     model, loss, example = unet()
     again = wt.load(tmp_path / "step.json", model, loss, example)
@@ -268,7 +268,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 def test_snapshot(tmp_path: Path) -> None:
     """PyTorch's own viewer reads it, and its peak is the plan's to the byte."""
-    step = planned("unet", "40%")
+    step = planned("unet", "range 40%")
     wt.snapshot(step, tmp_path / "plan.pickle")
     found = pickle.loads((tmp_path / "plan.pickle").read_bytes())
     now = peak = 0
@@ -281,18 +281,18 @@ def test_snapshot(tmp_path: Path) -> None:
 
 def test_cached_plans_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = planned("unet", "40%", cache=True)
+    first = planned("unet", "range 40%", cache=True)
     monkeypatch.setenv("WORKBENCH", "/nowhere")
-    assert planned("unet", "40%", cache=True).plan == first.plan
+    assert planned("unet", "range 40%", cache=True).plan == first.plan
     with pytest.raises(wt.UnsupportedError) as refused:
-        planned("unet", "41%", cache=True)
+        planned("unet", "range 41%", cache=True)
     assert refused.value.reason is wt.Reason.PROGRAM
 
 
 def test_nothing_stays() -> None:
     """After a step nothing is held but gradients."""
     model, loss, example = unet()
-    step = wt.plan(model, loss, example, memory="40%", seconds=2, cache=False)
+    step = wt.plan(model, loss, example, memory="range 40%", seconds=2, cache=False)
     for _ in range(2):
         step(*example).backward()
         gc.collect()
@@ -364,7 +364,7 @@ def hooked() -> nn.Module:
 def test_refusals(make: Any, reason: wt.Reason, line: str) -> None:
     """Before training, with the category and the line of the user's code."""
     with pytest.raises(wt.UnsupportedError) as refused:
-        wt.plan(make().train(), torch.Tensor.sum, (torch.randn(2, 4),), memory="100%", seconds=1, cache=False)
+        wt.plan(make().train(), torch.Tensor.sum, (torch.randn(2, 4),), memory="range 100%", seconds=1, cache=False)
     assert refused.value.reason is reason, refused.value
     if line:
         file, _, number = refused.value.where.rpartition(":")
@@ -386,5 +386,5 @@ def test_constants_may_be_asked_for_their_values() -> None:
             places = torch.arange(x.shape[0])
             return self.layer(x) if bool((places >= 0).all()) else x
 
-    step = wt.plan(Looks().train(), torch.Tensor.sum, (torch.randn(2, 4),), memory="100%", seconds=1, cache=False)
+    step = wt.plan(Looks().train(), torch.Tensor.sum, (torch.randn(2, 4),), memory="range 100%", seconds=1, cache=False)
     assert wt.check(step, steps=1).gradients_equal

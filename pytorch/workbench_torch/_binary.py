@@ -13,7 +13,7 @@ from pathlib import Path
 from .errors import Refused
 
 __version__ = "0.2.0"
-INTERFACE = 1  # of flags, files and results; ``workbench --version`` prints the program's
+INTERFACE = 2  # of flags, files and results; ``workbench --version`` prints the program's
 PACKAGED = Path(__file__).parent / "bin" / "workbench"
 
 

@@ -38,8 +38,8 @@ def memory_flag(memory: Memory, device: torch.device) -> str:
     """Returns a memory as the program reads it.
 
     Args:
-        memory: bytes, a text with a unit ("40GiB") or a part of the step's own range ("30%"), or None for what the
-            CUDA device has free.
+        memory: bytes, a text with a unit ("40GiB"), a part of the peak of keeping everything ("50%") or of the range
+            from the minimum to that ("range 30%"), or None for what the CUDA device has free.
         device: where the step runs.
 
     Raises:
@@ -53,13 +53,13 @@ def memory_flag(memory: Memory, device: torch.device) -> str:
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return str(int(0.96 * (free + unused)))  # the rest is for fragmentation
     text = str(memory).strip()
-    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*|%)", text)
+    found = re.fullmatch(r"(?:(?:range|peak) (?=.*%))?([0-9.]+(?:e[0-9]+)?)\s*([a-zA-Z]*|%)", text)
     try:
         number = float(found[1]) if found else math.nan
     except ValueError:
         number = math.nan
     if found is None or not number > 0 or found[2] != "%" and found[2].upper() not in UNITS:
-        raise UnsupportedError(f"memory={memory!r} cannot be read", hint='give bytes, "40GiB" or "30%"')
+        raise UnsupportedError(f"memory={memory!r} cannot be read", hint='give bytes, "40GiB" or "50%"')
     return text if found[2] == "%" else str(int(number * UNITS[found[2].upper()]))
 
 

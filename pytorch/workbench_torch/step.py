@@ -248,7 +248,7 @@ def plan(
             None: the step returns the network's output.
         example: what the step is called with, a tuple of arguments or a dict of named ones. Values do not matter, shapes do.
         memory: bytes that the step may take beyond parameters, buffers and inputs, gradients of parameters
-            included: a number, a text with a unit ("40GiB"), a part of the step's own range ("30%"), or None for
+            included: a number, a text with a unit ("40GiB"), a part of the peak of keeping everything ("50%"), or None for
             what the GPU has free now.
         optimizer: whose states, where they are not there yet, are taken off memory=None.
         method: a method of ``workbench methods remat``.

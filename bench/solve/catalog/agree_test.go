@@ -25,7 +25,7 @@ func work(t *testing.T, in *solve.Instance, method string, percent float64) *sol
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: percent})
 	return solve.Run(context.Background(), p, m, in, solve.Setting{
 		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: solve.DefaultSlots, Time: time.Minute,
 	})
@@ -123,7 +123,7 @@ func offloaded(t *testing.T, problem string, in *solve.Instance, method string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: percent})
 	return solve.Run(context.Background(), p, m, in, solve.Setting{
 		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: 30 * time.Second, Gap: 0.02,
 	})

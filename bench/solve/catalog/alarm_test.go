@@ -117,7 +117,7 @@ func TestAlarm(t *testing.T) {
 			}
 		}
 		s := solve.Setting{
-			Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 100}), Bandwidth: 1e12},
+			Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: 100}), Bandwidth: 1e12},
 			Backend:  backend, Threads: 1, Time: time.Minute,
 		}
 		if p.Parallel {

@@ -67,7 +67,7 @@ func TestOneModel(t *testing.T) {
 			}
 			in := loaded[spec]
 			s := solve.Setting{
-				Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9},
+				Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: 30}), Bandwidth: 12e9},
 				Threads:  1, Time: 5 * time.Second, Certify: formulation.Root, Document: true,
 			}
 			if p.Parallel {

@@ -127,7 +127,7 @@ func Limits(p *solve.Problem, in *solve.Instance, n int) []float64 {
 	}
 	limits := make([]float64, 0, n)
 	for k := range n {
-		m := in.Resolve(platform.MemorySpec{Percent: true, Value: 100 * float64(k) / float64(n-1)}, low, high)
+		m := in.Resolve(platform.MemorySpec{Percent: true, Range: true, Value: 100 * float64(k) / float64(n-1)}, low, high)
 		if k == 0 || m > limits[len(limits)-1] {
 			limits = append(limits, m)
 		}

@@ -51,7 +51,7 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 			}
 			setting := solve.Setting{
 				Platform: platform.Platform{
-					Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 60}),
+					Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: 60}),
 					Bandwidth: 12e9, Processors: 3, WeightCopies: 3,
 				},
 				Time: 20 * time.Second, Threads: 1,
@@ -172,7 +172,7 @@ func TestLateFragmentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	setting := solve.Setting{Platform: platform.Platform{
-		Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}),
+		Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Range: true, Value: 30}),
 		Bandwidth: 12e9,
 	}}
 	r := solve.Run(t.Context(), p, m, in, setting)

@@ -32,7 +32,7 @@ func Flush() *solve.Problem {
 		Word:      "span",
 		Defaults:  []string{"exact"},
 		Example:   "zoo:resnet50?as=stages",
-		Memory:    "100%",
+		Memory:    "range 100%",
 		Scheduled: true, Objectives: []string{plan.SpanObjective, plan.MakespanObjective},
 		Range: flushRange,
 		Fit: func(in *solve.Instance, p platform.Platform) error {

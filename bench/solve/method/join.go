@@ -30,7 +30,7 @@ func Join() *solve.Problem {
 		Slots:     true,
 		Defaults:  []string{"join-dp"},
 		Example:   "zoo:siamese?as=join",
-		Memory:    "50%",
+		Memory:    "range 50%",
 		Range: func(in *solve.Instance) (low, high float64) {
 			return float64(joins.LeastSlots(plan.As[*join.Join](in.Instance))), float64(joins.StoreAllSlots(plan.As[*join.Join](in.Instance)))
 		},

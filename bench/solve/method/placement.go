@@ -34,7 +34,7 @@ func Placement() *solve.Problem {
 		Word:       "height",
 		Defaults:   []string{"exact"},
 		Example:    "zoo:resnet18?as=lifetimes",
-		Memory:     "100%",
+		Memory:     "range 100%",
 		Objectives: lifetimes.Objectives(),
 		Range: func(in *solve.Instance) (low, high float64) {
 			y, err := placementLayout(in, "")

@@ -43,7 +43,7 @@ func Remat() *solve.Problem {
 		Word:      "makespan",
 		Defaults:  []string{"chain-milp", "checkmate"},
 		Example:   "zoo:resnet50",
-		Memory:    "25%",
+		Memory:    "range 25%",
 		Range:     rematRange,
 		Fit:       rematFit,
 		Bound:     rematBound(),

@@ -41,7 +41,7 @@ func RematOffload() *solve.Problem {
 		Defaults:  []string{"remat-offload-milp", "search"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moved:     activationsMoved,
-		Memory:    "20%", Bandwidth: "12GB/s",
+		Memory:    "range 20%", Bandwidth: "12GB/s",
 		Range:    combinedRange,
 		Holds:    combinedHolds,
 		Fit:      combinedFit,

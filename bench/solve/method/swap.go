@@ -28,7 +28,7 @@ func Swap() *solve.Problem {
 		Word:      "makespan",
 		Defaults:  []string{"swap-milp"},
 		Example:   "zoo:resnet50?as=functions",
-		Memory:    "40%", Bandwidth: "12GB/s",
+		Memory:    "range 40%", Bandwidth: "12GB/s",
 		Range: func(in *solve.Instance) (low, high float64) {
 			low, high, err := swapview.Range(plan.As[*functions.Sequence](in.Instance))
 			if err != nil {

@@ -31,7 +31,7 @@ func WeightOffload() *solve.Problem {
 		Example:   zoo.Default,
 		Takes:     []string{chain.Kind},
 		Word:      "period",
-		Memory:    "25%", Bandwidth: "12GB/s", Models: true,
+		Memory:    "range 25%", Bandwidth: "12GB/s", Models: true,
 		Range: func(in *solve.Instance) (low, high float64) {
 			return problemweightoffload.FromChain(in.Chain()).Range()
 		},

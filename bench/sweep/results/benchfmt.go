@@ -23,7 +23,7 @@ Unit stopped better=lower assume=exact
 // writeBenchfmt writes the night in the Go benchmark format (golang.org/x/perf,
 // benchfmt), one line a row, its repetitions being lines of the same name:
 //
-//	BenchmarkSolve/problem=remat/instance=resnet50/memory=40%/method=floating-1 1 20160000 ns/op 1.5 gap-pct 0 failed 0 stopped
+//	BenchmarkSolve/problem=remat/instance=resnet50/memory=range_40%/method=floating-1 1 20160000 ns/op 1.5 gap-pct 0 failed 0 stopped
 //
 // so that benchstat compares nights:
 //

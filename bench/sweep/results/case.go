@@ -33,7 +33,7 @@ func KeyOf(t *sweep.Task) CaseKey {
 	}
 }
 
-// Limits writes the limits for a person: "40% (1.5 GiB), 12 GB/s, 4 GPUs".
+// Limits writes the limits for a person: "range 40% (1.5 GiB), 12 GB/s, 4 GPUs".
 func Limits(t *sweep.Task) string {
 	s := Memory(t)
 	if t.MemoryName != "" && t.MemoryName[len(t.MemoryName)-1] == '%' {

@@ -131,9 +131,8 @@ var groups = []struct {
 }{
 	{"network", func(c *Case) (string, float64) { return c.Network, 0 }},
 	{"memory", func(c *Case) (string, float64) {
-		if percent, ok := strings.CutSuffix(c.MemoryName, "%"); ok {
-			x, _ := strconv.ParseFloat(percent, 64) // it was read once
-			return c.MemoryName, x
+		if m, err := platform.ParseMemory(c.MemoryName); err == nil && m.Percent {
+			return c.MemoryName, m.Value
 		}
 		return c.MemoryName, c.Key.Memory
 	}},

@@ -380,11 +380,12 @@ func readMemory(r *reader, v value) (memory, bool) {
 	case err != nil:
 		r.errorf(v.node, "memory: %v", err)
 		return memory{}, false
-	case m.Percent && m.Value > 100:
-		r.errorf(v.node, "memory %s: 0%% is the least memory for which a plan is possible, 100%% the most that helps; more has no use", v.text)
+	case m.Percent && strings.TrimLeft(v.text, "0123456789. ")[0] == '%':
+		r.errorf(v.node, "memory %s: write range %s for a share between the minimum and keeping everything, which it has meant until now, or "+
+			"peak %s for a share of keeping everything", v.text, v.text, v.text)
 		return memory{}, false
 	}
-	return memory{strings.ReplaceAll(v.text, " ", ""), m}, true
+	return memory{strings.Join(strings.Fields(v.text), " "), m}, true
 }
 
 func whole(what string, least, most int) func(*reader, value) (int, bool) {

@@ -27,7 +27,7 @@ experiments:
   - problem: remat
     instances: [{zoo: rnn, seq: [2, 3]}]
     methods: [persistent, chain-milp]
-    memory: [0%, 50%, 1MB]
+    memory: [range 0%, range 50%, 1MB]
 `
 
 func expand(t testing.TB, text, dir string) (*specification.Expansion, error) {
@@ -58,7 +58,7 @@ func TestExpand(t *testing.T) {
 	low, high := p.Range(in)
 	want := sweep.Task{
 		Format: sweep.TaskFormat, Problem: "remat", Method: "persistent", Instance: "zoo:rnn?seq=2", SHA256: in.SHA256,
-		Memory: low, MemoryName: "0%", TimeLimit: 60, TaskMemory: 4 << 30, Version: "v1",
+		Memory: low, MemoryName: "range 0%", TimeLimit: 60, TaskMemory: 4 << 30, Version: "v1",
 	}
 	if x.Tasks[0] != want {
 		t.Errorf("%+v\nwant %+v", x.Tasks[0], want)
@@ -67,7 +67,7 @@ func TestExpand(t *testing.T) {
 	if x.Tasks[1] != want {
 		t.Errorf("%+v\nwant %+v", x.Tasks[1], want)
 	}
-	want.Memory, want.MemoryName = low+(high-low)/2, "50%"
+	want.Memory, want.MemoryName = low+(high-low)/2, "range 50%"
 	if x.Tasks[3] != want {
 		t.Errorf("%+v\nwant %+v", x.Tasks[3], want)
 	}
@@ -94,7 +94,7 @@ func TestAxes(t *testing.T) {
 		"all without":           {strings.Replace(good, "[persistent, chain-milp]", "all\n    without: [chain-milp]", 1), 6 * (onChains(t) - 1)},
 		"the same again":        {good + strings.Join(strings.SplitAfter(good, "\n")[2:], ""), 12},
 		"an alias": {
-			strings.Replace(strings.Replace(good, "[0%, 50%, 1MB]", "*m", 1), "name", "x-limits: &m [10%, 20%]\nname", 1),
+			strings.Replace(strings.Replace(good, "[range 0%, range 50%, 1MB]", "*m", 1), "name", "x-limits: &m [range 10%, peak 20%]\nname", 1),
 			8,
 		},
 		"several problems": {"name: n\nexperiments:\n  problems: [activation-offload, pipeline]\n  instances: zoo:rnn?seq=4\n  methods: " +
@@ -196,15 +196,16 @@ func TestMistakes(t *testing.T) {
 		{"unknown parameter", change("seq:", "sec:"), `night.yaml:4:28: rnn has no parameter "sec": did you mean seq?`},
 		{"bad parameter", change("[2, 3]", "[2, x]"), "night.yaml:4:17: zoo:rnn: seq:"},
 		{"empty grid", change("[2, 3]", "[]"), "night.yaml:4:33: seq: the list is empty"},
-		{"empty list", change("[0%, 50%, 1MB]", "[]"), "night.yaml:6:13: memory: the list is empty, so there is nothing to run"},
+		{"empty list", change("[range 0%, range 50%, 1MB]", "[]"), "night.yaml:6:13: memory: the list is empty, so there is nothing to run"},
 		{"no experiments", "name: a\nexperiments: []\n", "night.yaml:2:14: experiments: the list is empty"},
 		{"no instances", change("    instances: [{zoo: rnn, seq: [2, 3]}]\n", ""), "an experiment has no instances"},
 		{"no problem", change("problem: remat\n    ", ""), "night.yaml:3:5: an experiment has no problem: known are remat"},
-		{"negative percentage", change("50%", "-5%"), `night.yaml:6:18: memory: "-5%": not a quantity: it may not be negative`},
-		{"impossible percentage", change("50%", "150%"), "night.yaml:6:18: memory 150%: 0% is the least memory"},
-		{"a value twice", change("50%", "0%"), "night.yaml:6:18: memory: 0% is there twice"},
-		{"bad unit", change("1MB", "1MP"), "night.yaml:6:23: memory: \"1MP\": not a quantity"},
-		{"a number that is none", change("1MB", ".nan"), "night.yaml:6:23: .nan: a finite number is needed"},
+		{"negative percentage", change("50%", "-5%"), `night.yaml:6:24: memory: "range -5%": not a quantity: it may not be negative`},
+		{"impossible percentage", change("50%", "150%"), `night.yaml:6:24: memory: "range 150%": not a quantity: write a percentage from 0% to 100%`},
+		{"a percentage of what", change("range 50%", "50%"), "night.yaml:6:24: memory 50%: write range 50% for a share between"},
+		{"a value twice", change("50%", "0%"), "night.yaml:6:24: memory: range 0% is there twice"},
+		{"bad unit", change("1MB", "1MP"), "night.yaml:6:35: memory: \"1MP\": not a quantity"},
+		{"a number that is none", change("1MB", ".nan"), "night.yaml:6:35: .nan: a finite number is needed"},
 		{"bandwidth of nothing", good + "    bandwidth: 1GB/s\n", "night.yaml:7:16: bandwidth: remat has no such thing"},
 		{"processors of nothing", good + "    processors: 2\n", "night.yaml:7:17: processors: remat has no such thing"},
 		{"replicas of nothing", good + "    replicas: true\n", "night.yaml:7:15: replicas: remat has no such thing"},
@@ -221,8 +222,8 @@ func TestMistakes(t *testing.T) {
 		{"plans", "plans: perhaps\n" + good, `night.yaml:1:8: plans: "perhaps": true or false is needed`},
 		{"a list for a value", "repetitions: [1, 2]\n" + good, "night.yaml:1:14: one value is needed"},
 		{"merge key", change("memory:", "<<:"), "night.yaml:6:5: << is not known"},
-		{"alias of nothing", change("[0%, 50%, 1MB]", "*limits"), "night.yaml:6:13: no value has the name &limits"},
-		{"alias of itself", change("[0%, 50%, 1MB]", "&a *a"), "night.yaml:6:16: unexpected scalar value type"},
+		{"alias of nothing", change("[range 0%, range 50%, 1MB]", "*limits"), "night.yaml:6:13: no value has the name &limits"},
+		{"alias of itself", change("[range 0%, range 50%, 1MB]", "&a *a"), "night.yaml:6:16: unexpected scalar value type"},
 		{"no file", change("[{zoo: rnn, seq: [2, 3]}]", "none-*.json"), "night.yaml:4:16: no file matches none-*.json"},
 		{"a network as a file", change("[{zoo: rnn, seq: [2, 3]}]", "rnn"), "built-in networks are written zoo:rnn"},
 		{"graphs only", change("chain-milp", "chen"), "night.yaml:5:27: chen works on none of these instances"},

@@ -20,7 +20,7 @@ func TestMethodsStopWithWhatTheyHave(t *testing.T) {
 	s, err := specification.Parse("limits.yaml", "", []byte(`
 name: limits
 time_limit: 100ms
-memory: 40%
+memory: range 40%
 experiments:
   - {problem: remat, instances: [{zoo: resnet101}], methods: [chain-milp]}
   - {problem: remat, instances: [{zoo: resnet18, as: graph}], methods: [search, checkmate]}
