@@ -107,7 +107,7 @@ func Result(w io.Writer, c *Case, r *solve.Result) {
 		for _, x := range c.Problem.Times(c.Instance, r) {
 			line(x.Label, "%s", x.Text)
 		}
-		line("peak", "%s of %s", c.Memory(r.Report.PeakMemory), c.Memory(r.Platform.Memory))
+		line("peak memory", "%s of %s", c.Memory(r.Report.PeakMemory), c.Memory(r.Platform.Memory))
 		line("plan", "%s", planLine(c.Problem, r))
 	} else {
 		line("plan", "none")
@@ -116,7 +116,7 @@ func Result(w io.Writer, c *Case, r *solve.Result) {
 		line("throughput", "%.4g samples/s", *r.Throughput)
 	}
 	if b := r.Bound; b != nil {
-		line("bound", "%s, %s", c.Problem.Write(b.Value), ProvedBy(b))
+		line("lower bound", "%s, %s", c.Problem.Write(b.Value), ProvedBy(b))
 	}
 	if b := r.Conditional; b != nil {
 		line("", "%s", Conditional(c.Problem, b))
@@ -132,14 +132,14 @@ func Result(w io.Writer, c *Case, r *solve.Result) {
 	case r.Status == solve.Optimal && r.Kind == solve.Relaxed:
 		status += " (of the bounding model; it makes no plan)"
 	case r.Status == solve.Optimal:
-		status += " (the gap is closed)"
+		status += " (proved)"
 	case len(r.OptimalWithin) > 0:
 		status += " (optimal among plans that keep: " + strings.Join(r.OptimalWithin, "; ") + ")"
 	case r.Status == solve.Limit && r.Kind == solve.Relaxed:
 		status += " (stopped early; the bound holds)"
 	}
 	line("status", "%s", status)
-	line("ended", "%s", Ended(r))
+	line("stopped", "%s", Stopped(r))
 	line("time", "%.2f s wall, %.2f s processor", r.WallTime, r.CPUTime)
 	if r.Note != "" {
 		line("note", "%s", r.Note)

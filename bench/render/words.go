@@ -52,7 +52,7 @@ func Conditional(p *solve.Problem, b *solve.Bound) string {
 	return fmt.Sprintf("%s, %s, of plans that keep: %s", p.Write(b.Value), ProvedBy(b), strings.Join(b.Assumptions, "; "))
 }
 
-// Claim says what a solver claims.
+// Claim describes a bound that a solver reports and nothing has proved.
 func Claim(p *solve.Problem, c proof.Claim) string {
 	what := p.Write(c.Value)
 	if math.IsInf(c.Value, 0) {
@@ -62,30 +62,28 @@ func Claim(p *solve.Problem, c proof.Claim) string {
 	if why == "" {
 		why = "not certified"
 	}
-	return fmt.Sprintf("%s claims %s; %s", c.By, what, why)
+	return fmt.Sprintf("uncertified solver bound of %s: %s; %s", c.By, what, why)
 }
 
-// Ended says why a run ended.
-func Ended(r *solve.Result) string {
+// Stopped says why a run stopped.
+func Stopped(r *solve.Result) string {
 	switch r.Ended {
 	case proof.Closed:
 		switch {
 		case r.Status == solve.Infeasible:
-			return "closed: that there is no plan is proved"
+			return "infeasibility proved"
 		case r.Plan == nil:
-			return "closed: the bounding model is solved"
+			return "the bounding model is solved"
 		case len(r.OptimalWithin) > 0:
-			return "closed: plan and bound of such plans have met"
+			return "optimality proved among such plans"
 		}
-		return "closed: plan and bound have met"
+		return "optimality proved"
 	case proof.Gap:
-		return "gap: the gap asked for is reached"
-	case proof.TimeLimit:
-		return "time-limit"
+		return "the gap asked for is reached"
 	case proof.NoProof:
-		return "no-proof: the method has no more to do, the gap is open"
+		return "heuristic finished; optimality is not proved"
 	}
-	return string(r.Ended)
+	return strings.ReplaceAll(string(r.Ended), "-", " ") // "time limit"
 }
 
 // Percent writes a fraction; what rounding leaves below zero is zero.

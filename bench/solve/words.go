@@ -10,7 +10,7 @@ import (
 	"workbench/model/platform"
 )
 
-// A Line is a line of what is printed of a plan: "makespan" and what there is to say.
+// A Line is a labelled line of a printed plan: "step time", "109.9 ms".
 type Line struct{ Label, Text string }
 
 // A Count is operations that are counted together when a plan is described.
@@ -50,34 +50,46 @@ func one(several string) string {
 	return several
 }
 
-// RecomputeTime splits the makespan of a plan in which nothing waits into computing once
-// and computing again.
+// RecomputeTime splits the step time of a plan in which nothing waits into compute and recompute.
 func RecomputeTime(in *Instance, r *Result) []Line {
-	once := in.Compute()
-	more := noRounding(r.Report.Makespan-once, once)
-	return []Line{{"makespan", fmt.Sprintf("%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan),
-		platform.FormatSeconds(once), platform.FormatSeconds(more), 100*more/max(once, math.SmallestNonzeroFloat64))}}
+	compute := in.Compute()
+	return stepTime(r.Report.Makespan, compute, part{noRounding(r.Report.Makespan-compute, compute), "recompute"})
 }
 
-// Waiting splits the makespan of a plan with transfers into computing once,
-// computing again if plans of the problem do, and waiting.
-func Waiting(again bool) func(*Instance, *Result) []Line {
+// Waiting splits the step time of a plan with transfers into compute, recompute if plans of the
+// problem recompute, and the time in which the GPU waits.
+func Waiting(recomputes bool) func(*Instance, *Result) []Line {
 	return func(in *Instance, r *Result) []Line {
-		once, busy := in.Compute(), 0.0
+		compute, busy := in.Compute(), 0.0
 		for _, o := range r.Plan.Ops {
 			if o.Op != plan.OpO && o.Op != plan.OpP && o.Op != plan.OpIn && o.Op != plan.OpOut {
 				busy += o.End - o.Start
 			}
 		}
-		whole := r.Report.Makespan
-		s := fmt.Sprintf("%s: computing once %s", platform.FormatSeconds(whole), platform.FormatSeconds(once))
-		if again {
-			s += ", again " + platform.FormatSeconds(noRounding(busy-once, whole))
+		total := r.Report.Makespan
+		var parts []part
+		if recomputes {
+			parts = append(parts, part{noRounding(busy-compute, total), "recompute"})
 		}
-		s += fmt.Sprintf(", idle %s (%.2f %% longer)", platform.FormatSeconds(noRounding(whole-busy, whole)),
-			100*noRounding(whole-once, whole)/max(once, math.SmallestNonzeroFloat64))
-		return []Line{{"makespan", s}}
+		return stepTime(total, compute, append(parts, part{noRounding(total-busy, total), "idle"})...)
 	}
+}
+
+// A part is some time of a step.
+type part struct {
+	seconds float64
+	name    string
+}
+
+// stepTime returns "109.9 ms = 96.92 ms compute + 12.98 ms recompute (+13.39 %)".
+func stepTime(total, compute float64, parts ...part) []Line {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s = %s compute", platform.FormatSeconds(total), platform.FormatSeconds(compute))
+	for _, x := range parts {
+		fmt.Fprintf(&b, " + %s %s", platform.FormatSeconds(x.seconds), x.name)
+	}
+	fmt.Fprintf(&b, " (+%.2f %%)", 100*noRounding(total-compute, total)/max(compute, math.SmallestNonzeroFloat64))
+	return []Line{{"step time", b.String()}}
 }
 
 // noRounding returns a part of a whole, 0 for what the rounding of sums leaves.

@@ -183,9 +183,13 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		word = "INVALID: " + render.BrokenRules(len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
-	word, memory, objective := "makespan", platform.FormatBytes, platform.FormatSeconds(v.Makespan)
+	const stepTime = "step time"
+	word, memory, objective := stepTime, platform.FormatBytes, platform.FormatSeconds(v.Makespan)
 	if known, err := catalog.FindProblem(p.Problem); err == nil {
-		word, memory = known.Word, func(x float64) string { return render.Memory(known, x) }
+		memory = func(x float64) string { return render.Memory(known, x) }
+		if known.Word != plan.MakespanObjective {
+			word = known.Word
+		}
 		if plan.MinimisesMemory(p.Problem) {
 			objective = known.Write(v.PeakMemory)
 		}
@@ -195,7 +199,7 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 	}
 	if v.Span != nil {
 		fmt.Fprintf(s.out, "  %-11s %s\n", "span", platform.FormatSeconds(*v.Span))
-		word = "makespan"
+		word = stepTime
 	}
 	fmt.Fprintf(s.out, "  %-11s %s\n", word, objective)
 	fmt.Fprintf(s.out, "  peak memory %s of %s\n", memory(v.PeakMemory), memory(p.Platform.Memory))

@@ -154,7 +154,7 @@ func (s *RematSummary) write(b *Sheet) {
 	if s.Idle > 0 {
 		idle = ", idle " + platform.FormatSeconds(s.Idle)
 	}
-	b.Line("makespan", "%s: everything once %s, again %s (%.2f %%)%s",
+	b.Line("step time", "%s = %s compute + %s recompute (+%.2f %%)%s",
 		platform.FormatSeconds(s.Makespan), platform.FormatSeconds(s.Compute), platform.FormatSeconds(s.Recompute), 100*s.Share, idle)
 	used := fmt.Sprintf("%s of %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory))
 	if s.Kind == "join" {

@@ -82,7 +82,7 @@ func flushTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 			platform.Count(v.GPUs, "GPU"))},
 		{Label: "span", Text: fmt.Sprintf("%s: idle %.2f %% of all GPUs' time", write(span),
 			100*max(0, 1-load/max(span*float64(v.GPUs), 1e-300)))},
-		{Label: "makespan", Text: write(r.Report.Makespan)},
+		{Label: "step time", Text: write(r.Report.Makespan)},
 	}
 }
 
