@@ -39,7 +39,10 @@ func (c *Case) Link() string {
 		return ""
 	}
 	s := ", " + platform.FormatRate(c.Setting.Platform.Bandwidth) + " a link"
-	if c.Problem.Parallel {
+	switch {
+	case c.Problem.Parallel && c.Problem.Scheduled:
+		s = fmt.Sprintf(" on each of %d GPUs%s", c.Setting.Platform.Processors, s)
+	case c.Problem.Parallel:
 		s = fmt.Sprintf(" on each of %d GPUs (%s model)%s", c.Setting.Platform.Processors, c.Setting.MemoryModel, s)
 	}
 	return s

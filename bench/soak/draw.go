@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -69,7 +70,13 @@ func (t *trial) flags(backend string) string {
 		s += " --bandwidth " + number(t.Platform.Bandwidth)
 	}
 	if t.problem.Parallel {
-		s += fmt.Sprintf(" --gpus %d --weight-copies %d", t.Platform.Processors, t.Platform.WeightCopies)
+		s += fmt.Sprintf(" --processors %d --weight-copies %d", t.Platform.Processors, t.Platform.WeightCopies)
+	}
+	if p := t.Platform; t.problem.Scheduled {
+		s += fmt.Sprintf(" --micro-batches %d --placement %s --objective %s", p.MicroBatches, p.Placement, p.Objective)
+		if t.problem.Parallel {
+			s += fmt.Sprintf(" --split %g --latency %g --runtime %s", p.Split, p.Latency, cmp.Or(p.Runtime, "paper"))
+		}
 	}
 	if backend != "" {
 		s += " --backend " + backend

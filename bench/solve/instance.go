@@ -60,6 +60,19 @@ func (p *Problem) Count(in *Instance, model string) (string, error) {
 	return model, nil
 }
 
+// Counted returns the instance as a model of memory counts it, "" being paper.
+func (in *Instance) Counted(model string) (*Instance, error) {
+	c := in.Chain()
+	if c == nil || model == in.Model() || model == "" && in.Model() == platform.PaperModel {
+		return in, nil
+	}
+	made, err := NewInstance(c.Count(model))
+	if err == nil {
+		made.Name, made.Source = in.Name, in.Source
+	}
+	return made, err
+}
+
 // Model returns how a chain is counted.
 func (in *Instance) Model() string {
 	if c := in.Chain(); c != nil && c.AllSaved {

@@ -179,8 +179,8 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 	if f := report.Flush; f != nil {
 		r.Span, r.GPUMemory = &f.Span, f.Memory
 	}
-	if n := in.Samples(); n > 0 && report.Makespan > 0 {
-		throughput := float64(n) / report.Makespan
+	if n := in.Samples(); n > 0 && report.Makespan > 0 { // of each micro-batch, where there are some
+		throughput := float64(n*max(1, out.Plan.Platform.MicroBatches)) / report.Makespan
 		r.Throughput = &throughput
 	}
 	r.withBounds(proved...)

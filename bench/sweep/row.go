@@ -109,6 +109,7 @@ type leanTask struct {
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
 	Minimised    string  `json:"minimised,omitempty"`
+	Model        string  `json:"model,omitempty"`
 	Slots        int     `json:"slots,omitempty"`
 	Backend      string  `json:"backend,omitempty"`
 	Threads      int     `json:"threads,omitempty"`
@@ -123,7 +124,7 @@ type leanTask struct {
 func thinTask(t *Task) leanTask {
 	return leanTask{
 		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel,
-		t.MicroBatches, t.Placement, t.Minimised,
+		t.MicroBatches, t.Placement, t.Minimised, t.Model,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
@@ -131,7 +132,7 @@ func thinTask(t *Task) leanTask {
 func (t *leanTask) full() Task {
 	return Task{
 		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas,
-		t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
+		t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised, t.Model,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"workbench/model/instance/stages"
 	"workbench/model/platform"
 )
 
@@ -42,7 +43,10 @@ type Task struct {
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
 	Minimised    string  `json:"minimised,omitempty"` // span or makespan, where there is a choice
-	Slots        int     `json:"slots,omitempty"`
+	// Model is what is counted as memory: of plans of pipelines and weight offloading saved or paper, of layouts torch, their runtime;
+	// "": paper, or the problem has no such choice.
+	Model string `json:"model,omitempty"`
+	Slots int    `json:"slots,omitempty"`
 
 	Backend    string  `json:"backend,omitempty"` // of methods that need one
 	Threads    int     `json:"threads,omitempty"`
@@ -65,16 +69,24 @@ func (t Task) ID() string {
 
 // Platform returns what the task runs on.
 func (t *Task) Platform() platform.Platform {
-	return platform.Platform{
+	p := platform.Platform{
 		Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies, Replicas: t.Replicas,
 		MicroBatches: t.MicroBatches, Placement: t.Placement, Objective: t.Minimised,
+		Model: t.Model,
 	}
+	if t.Model == stages.Torch { // as solve has it where nothing is said
+		p.Model, p.Runtime, p.Split = "", t.Model, 0.5
+	}
+	return p
 }
 
 // Key is as ID, but the same for every version of the code: what two nights
 // are compared by.
 func (t Task) Key() string {
 	t.Version = ""
+	if t.Model == platform.PaperModel { // as before there was a choice
+		t.Model = ""
+	}
 	return t.ID()
 }
 

@@ -31,7 +31,8 @@ var computed = map[string][]string{
 	"bench/solve/strategy/pipeline.go": {
 		"load", "load and occupancy", "bottleneck of all cuts", "pairs of runs of all cuts", "enumeration of all layouts",
 	},
-	"ilp/rematgraph/solve.go": {"what does not fit in memory beside … is computed again"},
+	"ilp/rematgraph/solve.go":      {"what does not fit in memory beside … is computed again"},
+	"bench/solve/method/layout.go": {"bottleneck of all cuts", "load and occupancy", "pairs of runs of all cuts"},
 }
 
 // docs/bounds.md names every bound that some method may print, and every formulation.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,7 +10,6 @@ import (
 	"workbench/model/importer/torchcsv"
 	"workbench/model/importer/torchsnapshot"
 	"workbench/model/importer/torchtags"
-	"workbench/model/instance/layout"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 )
@@ -32,7 +29,7 @@ var exporters = []struct {
 		func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportDSA(w, in) },
 	},
 	{
-		"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", false,
+		"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush and layout)", false,
 		func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) },
 	},
 	{
@@ -53,8 +50,8 @@ func newExport(s streams) *cli.Command {
 		names = append(names, x.name)
 		description += "\n  " + x.name + "  " + x.what
 	}
-	description += "\n  megatron, torchtitan, deepspeed  the cut of a layout, which solve --problem layout --plan FILE writes; torch-csv " +
-		"its schedule"
+	description += "\n  megatron, torchtitan, deepspeed  cut and recomputation of a plan of layout" +
+		"\n  layout  the same, with the schedule, as a layout/v1 document"
 	return &cli.Command{
 		Name:        "export",
 		Usage:       "write a plan, or lifetimes, for the program that takes it",
@@ -69,8 +66,8 @@ func newExport(s streams) *cli.Command {
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "export PLAN [INSTANCE] --to FORMAT or export INSTANCE --to minimalloc",
 			func(_ *cli.Context, a []string) (err error) {
-				if data, err := os.ReadFile(a[0]); err == nil && layout.Is(data) || slices.Contains(layoutTargets, to) {
-					return exportLayout(s, a[0], to, out)
+				if done, err := exportLayout(s, a, to, out); done {
+					return err
 				}
 				for _, x := range exporters {
 					if x.name != to {

@@ -96,15 +96,18 @@ var judges = map[string][]string{
 	"workbench/model/plan":             nil,
 	"workbench/model/periodic":         {"workbench/model/plan"},
 	"workbench/model/verify/placement": {"workbench/model/plan"},
-	"workbench/model/verify":           {"workbench/model/plan", "workbench/model/periodic", "workbench/model/verify/placement"},
-	"workbench/model/exhaustive":       nil,                                                    // the engine
-	"workbench/model/certificate":      {"workbench/model/milp", "workbench/model/strictjson"}, // the model that is proved about
+	"workbench/model/verify": {
+		"workbench/model/plan", "workbench/model/periodic", "workbench/model/verify/placement", "workbench/model/verify/layout",
+	},
+	"workbench/model/verify/layout": {"workbench/model/plan", "workbench/model/periodic"},
+	"workbench/model/exhaustive":    nil,                                                    // the engine
+	"workbench/model/certificate":   {"workbench/model/milp", "workbench/model/strictjson"}, // the model that is proved about
 }
 
 // searches are what exhaustive searches may import in addition to the types of files.
 var searches = []string{
 	"workbench/model/plan", "workbench/model/periodic", "workbench/model/exhaustive", "workbench/model/exhaustive/remat",
-	"workbench/model/exhaustive/rematgraph",
+	"workbench/model/exhaustive/rematgraph", "workbench/model/exhaustive/flush", "workbench/model/verify/layout",
 }
 
 // fileTypes are the packages of instances, platforms and how they are read: those of
@@ -242,7 +245,7 @@ const (
 )
 
 var largeTypes = map[string]int{
-	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 51, "cmd/workbench.solveOptions": 28,
+	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 52, "cmd/workbench.solveOptions": 28,
 	"heuristics/flush/lcg.Solver": 31, "heuristics/placement.tree": 28, "model/milp.Model": 81,
 	"model/plan.offloadReplay": 47, "model/problem/flush.Instance": 47, "model/problem/pipeline.Instance": 41, "model/zoo.net": 71,
 }

@@ -1,109 +1,79 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"fmt"
-	"math"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/atomicfile"
 	"workbench/bench/solve"
 	"workbench/bench/solve/method"
-	heuristics "workbench/heuristics/layout"
+	"workbench/model/instance/chain"
 	"workbench/model/instance/layout"
+	"workbench/model/instance/stages"
+	"workbench/model/plan"
 	"workbench/model/platform"
-	problem "workbench/model/problem/layout"
 )
 
-// layoutProblem is solved by solve, without the tables of other problems: its plans are files of their own.
-const layoutProblem = "layout"
-
 // layoutFlags are those of layouts alone.
-type layoutFlags struct{ split, latency, runtime string }
+type layoutFlags struct {
+	split, latency, runtime string
+	flag                    string // one of them, if the user gave one
+}
 
 func (f *layoutFlags) flags() []cli.Flag {
+	note := func(flag string) func(*cli.Context, string) error {
+		return func(*cli.Context, string) error {
+			f.flag = flag
+			return nil
+		}
+	}
 	return []cli.Flag{
-		&cli.StringFlag{Name: "split", Usage: "`PART` of the backward of layers that do not say it that is the gradient of the weights, for " +
-			"--problem layout", Value: "50%", Destination: &f.split, Category: "instance"},
 		&cli.StringFlag{
-			Name: "latency", Usage: "`DURATION` of each transfer between GPUs beside its bytes, for --problem layout", Value: "0s",
-			Destination: &f.latency, Category: "instance",
+			Name: "split", Usage: "`PART` of the backward of layers that do not say it that is the gradient of the weights, of a layout",
+			DefaultText: "50%", Destination: &f.split, Category: "instance", Action: note("--split"),
 		},
-		&cli.StringFlag{Name: "runtime", Usage: "`RULES` for --problem layout: paper, or torch (outputs held until the backward, the first " +
-			"stage without gradient of its input, B where W follows it)", Value: "paper", Destination: &f.runtime, Category: "instance"},
+		&cli.StringFlag{
+			Name: "latency", Usage: "`DURATION` of each transfer between GPUs in addition to its bytes, of a layout", DefaultText: "0s",
+			Destination: &f.latency, Category: "instance", Action: note("--latency"),
+		},
+		&cli.StringFlag{
+			Name: "runtime", Usage: "`RULES` of a layout: torch (outputs held until the backward, the first stage without gradient of its " +
+				"input, B where W follows it) or paper", DefaultText: stages.Torch, Destination: &f.runtime, Category: "instance",
+			Action: note("--runtime"),
+		},
 	}
 }
 
-// solveLayout is solve --problem layout.
-func solveLayout(ctx context.Context, s streams, o *solveOptions, spec string) error {
-	in, err := solve.Load(spec, s.in)
-	if err != nil {
+// set sets what a layout needs, and refuses it of other problems.
+func (f *layoutFlags) set(p *solve.Problem, m *platform.Platform) (err error) {
+	if p.Name != plan.Layout {
+		if f.flag != "" {
+			return usagef("%s: %s is not cut from a chain; --problem %s is", f.flag, p.Name, plan.Layout)
+		}
+		return nil
+	}
+	if m.Split, err = part("--split", cmp.Or(f.split, "50%")); err != nil {
 		return err
 	}
-	c := in.Chain()
-	if c == nil {
-		return usagef("%s is no chain, and only a chain is laid out", in.Name)
-	}
-	m, err := platform.ParseMemory(o.memory)
-	if err != nil || m.Percent || math.IsInf(m.Value, 0) {
-		return usagef("--memory %q: --problem layout needs the size of a GPU's memory, as 80GB", o.memory)
-	}
-	p := platform.Platform{
-		Memory: math.Floor(c.Unit.FromBytes(m.Value)), Processors: o.processors, WeightCopies: o.weightCopies,
-		MicroBatches: o.schedule.microBatches, Placement: o.schedule.placement, Objective: o.schedule.objective,
-	}
-	rate, err := platform.ParseRate(cmp.Or(o.bandwidth, "inf"))
-	if err != nil {
-		return usagef("--bandwidth: %v", err)
-	}
-	if p.Bandwidth = c.Unit.Rate(rate); math.IsInf(p.Bandwidth, 1) {
-		p.Bandwidth = 0
-	}
-	var set problem.Setting
-	if set.Split, err = part("--split", o.layout.split); err != nil {
-		return err
-	}
-	if set.Latency, err = platform.ParseSeconds(o.layout.latency); err != nil {
+	if m.Latency, err = platform.ParseSeconds(cmp.Or(f.latency, "0")); err != nil {
 		return usagef("--latency: %v", err)
 	}
-	if set.Torch = o.layout.runtime == "torch"; !set.Torch && o.layout.runtime != "paper" {
-		return usagef("--runtime %q: torch or paper", o.layout.runtime)
+	switch m.Runtime = cmp.Or(f.runtime, stages.Torch); m.Runtime {
+	case "paper":
+		m.Runtime = ""
+	case stages.Torch:
+	default:
+		return usagef("--runtime %q: torch or paper", f.runtime)
 	}
-	limit, err := platform.ParseTimeLimit(o.timeLimit)
-	if err != nil {
-		return usagef("--time-limit: %v", err)
-	}
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	if o.planFile != "" {
-		if err := atomicfile.Check(o.planFile); err != nil {
-			return err
-		}
-	}
-	f, proved, err := method.Layout(ctx, c, p, set, o.method, heuristics.Goal{Seed: uint64(o.seed)})
-	if err != nil {
-		return err
-	}
-	if o.planFile != "" {
-		if err := atomicfile.Write(o.planFile, s.out, f.Write); err != nil {
-			return err
-		}
-	}
-	if o.format == "json" {
-		return f.Write(s.out)
-	}
-	_, err = fmt.Fprint(s.out, method.LayoutText(f, proved))
-	return err
+	return nil
 }
 
-// layoutTargets are what layouts are exported to.
-var layoutTargets = []string{"megatron", "torchtitan", "deepspeed"}
+// layoutTargets are what layouts alone are exported to.
+var layoutTargets = []string{"megatron", "torchtitan", "deepspeed", "layout"}
 
 // showLayout prints a layout file.
 func showLayout(s streams, o *common, data []byte, name string) error {
@@ -118,19 +88,42 @@ func showLayout(s streams, o *common, data []byte, name string) error {
 	return err
 }
 
-// exportLayout writes a layout for a training script.
-func exportLayout(s streams, name, to, out string) error {
-	data, err := os.ReadFile(name)
+// exportLayout writes a layout, a plan or a layout/v1 document, for a training script; done is false for files of anything else. The
+// instance, if it is given, names the layers.
+func exportLayout(s streams, a []string, to, out string) (done bool, err error) {
+	data, err := os.ReadFile(a[0])
 	if err != nil {
-		return solve.InputError(err)
+		return slices.Contains(layoutTargets, to), solve.InputError(err)
 	}
-	f, err := layout.Read(data, name)
+	var f *layout.File
+	switch target := slices.Contains(layoutTargets, to); {
+	case layout.Is(data):
+		f, err = layout.Read(data, a[0])
+	case !target:
+		return false, nil
+	default:
+		p, failed := plan.Read(bytes.NewReader(data), a[0])
+		if err = failed; err == nil && p.Problem != plan.Layout {
+			err = usagef("--to %s: %s is a plan of %s; a layout is written for it", to, a[0], p.Problem)
+		}
+		if err == nil {
+			var c *chain.Chain
+			if len(a) > 1 {
+				in, failed := solve.Load(a[1], s.in)
+				if failed != nil {
+					return true, failed
+				}
+				c = in.Chain()
+			}
+			f, err = method.LayoutFile(p, c)
+		}
+	}
 	if err != nil {
-		return solve.InputError(err)
+		return true, solve.InputError(err)
 	}
 	text, err := method.LayoutFor(f, to)
 	if err != nil {
-		return solve.InputError(err)
+		return true, solve.InputError(err)
 	}
-	return emit(s, out, text)
+	return true, emit(s, out, text)
 }

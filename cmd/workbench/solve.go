@@ -92,7 +92,7 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 			Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth,
 			Category: "instance",
 		},
-	}, o.schedule.flags()...), o.gpuFlags.budgetFlags()...)
+	}, append(o.schedule.flags(), o.layout.flags()...)...), o.gpuFlags.budgetFlags()...)
 }
 
 // onlyParallel notes that the user gave a flag that only pipelines have.
@@ -163,11 +163,8 @@ func newSolve(s streams) *cli.Command {
 		Name:      "solve",
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
 		ArgsUsage: "[INSTANCE]",
-		Flags:     append(append(flags, o.layout.flags()...), o.flags()...),
+		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "solve [INSTANCE] [flags]", func(c *cli.Context, a []string) error {
-			if o.problem == layoutProblem {
-				return solveLayout(c.Context, s, o, first(a))
-			}
 			return solveInstance(c.Context, s, o, first(a))
 		}),
 	}
@@ -249,6 +246,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
 		return nil, err
 	}
+	if err := o.layout.set(p, &set.Platform); err != nil {
+		return nil, err
+	}
 	if set.Platform.Model, err = p.Count(in, o.model); err != nil {
 		return nil, err
 	}
@@ -327,13 +327,13 @@ func (o *solveOptions) link(p *solve.Problem, set *solve.Setting) (err error) {
 // of other problems.
 func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
 	switch {
-	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors":
+	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors" && !(p.Parallel && o.parallelFlag == "--weight-copies"):
 		return usagef("%s: %s has no such thing", o.parallelFlag, p.Name)
 	case !p.Parallel && !p.Scheduled && o.parallelFlag != "":
 		all := catalog.Problems()
 		several := all[slices.IndexFunc(all, func(p *solve.Problem) bool { return p.Parallel })]
 		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, several.Name)
-	case p.Scheduled || !p.Parallel:
+	case !p.Parallel:
 		return nil
 	case o.processors < 1 || o.processors > mostProcessors:
 		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)
@@ -342,8 +342,9 @@ func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
 	case o.memoryModel != plan.TaskModel && o.memoryModel != plan.StageModel:
 		return usagef("--memory-model %q: %s", o.memoryModel, nearest.Hint(o.memoryModel, []string{plan.TaskModel, plan.StageModel}))
 	}
-	set.Platform.Processors, set.Platform.WeightCopies, set.Platform.Replicas, set.MemoryModel = o.processors, o.weightCopies, o.replicas,
-		o.memoryModel
+	if set.Platform.Processors, set.Platform.WeightCopies = o.processors, o.weightCopies; !p.Scheduled {
+		set.Platform.Replicas, set.MemoryModel = o.replicas, o.memoryModel
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package layout_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,10 +14,14 @@ import (
 	"time"
 
 	"workbench/heuristics/layout"
+	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/layout"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	problem "workbench/model/problem/layout"
+	"workbench/model/testcase/random"
+	"workbench/model/testfile"
 )
 
 // tiny is an instance whose optimum is known from exhaustive search over cuts and options, with schedules by a constraint solver.
@@ -251,5 +256,44 @@ func TestBounds(t *testing.T) {
 	}
 	if tried < 10 {
 		t.Errorf("only %d instances", tried)
+	}
+}
+
+// The exact method has the optimum of exhaustive search, by the rules of the papers and of PyTorch, and no bound is above it.
+func TestExhaustiveSearch(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(11, 44))
+	compared := map[string]int{}
+	for range testfile.Cases(80) {
+		c, p := random.Layout(r, 4)
+		value, best, err := optimum.Search(c, p, 1<<18)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		in, failed := problem.New(c, p, problem.Setting{Split: p.Split, Latency: p.Latency, Torch: p.Runtime != ""})
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		f, proved := layout.Exact(t.Context(), in, layout.Goal{Bound: in.Bounds()[0].Value})
+		if err != nil {
+			if f != nil {
+				t.Errorf("%+v, there is none: %v", f, err)
+			}
+			continue
+		}
+		if f == nil || math.Abs(f.Objective-value) > 1e-9 {
+			t.Errorf("%+v, the optimum is %g\n%+v\n%+v\n%+v", f, value, c, p, best)
+		}
+		for _, b := range in.Bounds() {
+			if b.Value > value*(1+1e-9) {
+				t.Errorf("%s %g is above the optimum %g\n%+v\n%+v", b.By, b.Value, value, c, p)
+			}
+		}
+		if compared[p.Runtime]++; proved && p.Runtime == "" { // by the rules of PyTorch schedules are not searched in full
+			compared["proved"]++
+		}
+	}
+	if compared[""] < 4 || compared["torch"] < 4 || compared["proved"] != compared[""] {
+		t.Errorf("compared %v", compared)
 	}
 }

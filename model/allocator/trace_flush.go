@@ -2,15 +2,28 @@ package allocator
 
 import (
 	"fmt"
+	"slices"
 
+	"workbench/model/instance/chain"
 	"workbench/model/instance/stages"
 	"workbench/model/plan"
+	"workbench/model/verify/layout"
 )
+
+// OfLayout is the [Tracer] of layouts: that of the schedules of their stages.
+func OfLayout(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
+	cut, q, err := layout.Schedule(plan.As[*chain.Chain](in), p)
+	if err != nil {
+		return nil, err
+	}
+	return OfFlush(cut, q, unit)
+}
 
 // OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages and the
 // largest of their overheads all the time, and of each micro-batch and stage what B gives back, from F to the end of
 // B, and what W gives back, to the end of W. What is sent to the host, first of what B gives back, is
-// away from the end of O to the start of P. GPUs run one operation at a time, in the order of the plan.
+// away from the end of O to the start of P. A B that takes memory for its W takes it at its start, unless it is one operation
+// with a W behind it. GPUs run one operation at a time, in the order of the plan.
 func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	x := plan.As[*stages.Partition](in)
 	gpus := make([]*tracer, p.Platform.Processors)
@@ -20,7 +33,7 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		gpus[g].t.Device = fmt.Sprintf("gpu%d", g)
 		at[gpus[g].t.Device], at[fmt.Sprintf("link%d", g)] = gpus[g], gpus[g]
 	}
-	type held struct{ b, w, sentB, sentW int32 }
+	type held struct{ b, w, sentB, sentW, kept int32 }
 	blocks := map[[2]int]*held{}
 	weighed, overhead := make([]bool, len(x.Stages)), map[string]float64{}
 	for k := range p.Ops { // weights are there before the first operation
@@ -34,10 +47,19 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	for _, b := range gpus {
 		b.allocate(0, overhead[b.t.Device], plan.TensorA, 0)
 	}
+	fused := func(k int) bool { // in the runtime of PyTorch, of the operations of its GPU W follows at once
+		o := &p.Ops[k]
+		next := slices.IndexFunc(p.Ops[k+1:], func(y plan.Op) bool { return y.Resource == o.Resource })
+		if x.Runtime != stages.Torch || next < 0 {
+			return false
+		}
+		y := &p.Ops[k+1+next]
+		return y.Op == plan.OpW && y.Stage == o.Stage && y.MicroBatch == o.MicroBatch
+	}
 	for k := range p.Ops {
 		o, b := &p.Ops[k], at[p.Ops[k].Resource]
 		s, name := &x.Stages[o.Stage-1], [2]int{o.Stage, o.MicroBatch}
-		sentB := min(s.OffloadMemory, -s.BackwardMemory)
+		sentB := min(s.OffloadMemory, max(0, -s.BackwardMemory))
 		sentW := s.OffloadMemory - sentB
 		take := func(h *held) {
 			h.sentB, h.sentW = b.allocate(o.Start, sentB, plan.TensorAbar, o.Stage), b.allocate(o.Start, sentW, plan.TensorA, o.Stage)
@@ -46,7 +68,7 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		case plan.OpF:
 			h := &held{
 				b: b.allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage),
-				w: b.allocate(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage),
+				w: b.allocate(o.Start, -s.WeightMemory-max(0, s.BackwardMemory)-sentW, plan.TensorA, o.Stage), kept: none,
 			}
 			take(h)
 			blocks[name] = h
@@ -56,10 +78,14 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		case plan.OpP:
 			take(blocks[name])
 		case plan.OpB:
+			if !fused(k) {
+				blocks[name].kept = b.allocate(o.Start, s.BackwardMemory, plan.TensorDelta, o.Stage)
+			}
 			b.free(o.End, &blocks[name].b)
 			b.free(o.End, &blocks[name].sentB)
 		case plan.OpW:
 			b.free(o.End, &blocks[name].w)
+			b.free(o.End, &blocks[name].kept)
 			b.free(o.End, &blocks[name].sentW)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 // before the weights change.
 const Flush = "flush"
 
+// Layout is the name of the problem of such pipelines whose stages are cut from a chain: cut, recomputation and schedule together.
+const Layout = "layout"
+
 // Which GPU has which of S stages, GPUs and stages numbered from 0.
 const (
 	Straight    = "straight"    // stage i on GPU i

@@ -34,6 +34,8 @@ type Plan struct {
 	K           int     `json:"k,omitempty"`
 	Allocation  []Stage `json:"allocation,omitempty"`
 	MemoryModel string  `json:"memory_model,omitempty"`
+	// Recompute, of a layout, is what of each layer is computed again, by the names of the chain's options.
+	Recompute []string `json:"recompute,omitempty"`
 	// Order, of a pipeline on a graph, is the ids of the forward operations: layers 1, 2, …
 	Order []string `json:"order,omitempty"`
 	// Offsets are where the buffers of a placement begin, which has no operations.
@@ -260,6 +262,7 @@ type file struct {
 	K           *int        `json:"k,omitempty"`
 	Allocation  []fileStage `json:"allocation,omitempty"`
 	MemoryModel *string     `json:"memory_model,omitempty"`
+	Recompute   []string    `json:"recompute,omitempty"`
 	Order       []string    `json:"order,omitempty"`
 
 	Offsets []fileOffset `json:"offsets,omitempty"`
@@ -278,6 +281,9 @@ type filePlatform struct {
 	Placement    string  `json:"placement,omitempty"`
 	Objective    string  `json:"objective,omitempty"`
 	Model        string  `json:"model,omitempty"`
+	Split        float64 `json:"split,omitempty"`
+	Latency      float64 `json:"latency,omitempty"`
+	Runtime      string  `json:"runtime,omitempty"`
 }
 
 // of returns the platform of a plan for a problem.
@@ -285,6 +291,7 @@ func (f *filePlatform) platform(problem string) platform.Platform {
 	p := platform.Platform{
 		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors, Replicas: f.Replicas,
 		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective, Model: f.Model,
+		Split: f.Split, Latency: f.Latency, Runtime: f.Runtime,
 	}
 	if f.WeightCopies != nil {
 		p.WeightCopies = *f.WeightCopies
@@ -453,6 +460,12 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("memory_model", "%q is unknown; there are %q and %q", *f.MemoryModel, StageModel, TaskModel)
 	case !slices.Contains([]string{"", platform.SavedModel, platform.PaperModel}, f.Platform.Model):
 		return fail("platform.model", "%q is unknown; there are %q and %q", f.Platform.Model, platform.SavedModel, platform.PaperModel)
+	case !(f.Platform.Split >= 0 && f.Platform.Split < 1):
+		return fail("platform.split", "%g; it is a share from 0 to below 1", f.Platform.Split)
+	case !(f.Platform.Latency >= 0 && f.Platform.Latency <= platform.MaxTime):
+		return fail("platform.latency", "%g s; it is from 0 to %g", f.Platform.Latency, platform.MaxTime)
+	case f.Platform.Runtime != "" && f.Platform.Runtime != "torch":
+		return fail("platform.runtime", "%q is unknown; there is %q, or leave it out for the rules of the papers", f.Platform.Runtime, "torch")
 	case f.Period != nil && *f.Period <= 0:
 		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
 	case f.Period != nil && *f.Period > mostTime:
@@ -465,6 +478,7 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 	p := &Plan{
 		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.platform(f.Problem),
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims, Order: f.Order,
+		Recompute: f.Recompute,
 	}
 	if f.K != nil {
 		p.K = *f.K

@@ -49,13 +49,14 @@ const (
 	FieldK
 	FieldAllocation
 	FieldMemoryModel
+	FieldRecompute
 	FieldOrder
 	FieldOffsets
 )
 
 var fieldNames = [...]string{
 	"tensor", "layer", "branch", "node", "function", "variable", "resource", "shift", "storage", "stage", "micro_batch",
-	"k", "allocation", "memory_model", "order", "offsets",
+	"k", "allocation", "memory_model", "recompute", "order", "offsets",
 }
 
 // String lists the fields by their names in files.
@@ -105,6 +106,12 @@ var problems = []Rules{
 	{
 		Problem: Flush,
 		Ops:     each(FieldResource|FieldStage|FieldMicroBatch, OpF, OpB, OpW, OpO, OpP),
+	},
+	{
+		Problem: Layout,
+		Ops:     each(FieldResource|FieldStage|FieldMicroBatch, OpF, OpB, OpW),
+		Fields:  FieldAllocation | FieldRecompute,
+		Link:    true, Copies: true,
 	},
 	{
 		Problem: Placement,
@@ -189,6 +196,9 @@ func (p *Plan) said() (f Fields) {
 	}
 	if p.MemoryModel != "" {
 		f |= FieldMemoryModel
+	}
+	if p.Recompute != nil {
+		f |= FieldRecompute
 	}
 	if p.Order != nil {
 		f |= FieldOrder

@@ -23,6 +23,11 @@ type Platform struct {
 	// Model says what asynchronous pipelines and weight offloading count as the memory of a layer: [SavedModel] or, in the
 	// same meaning, [PaperModel] and nothing.
 	Model string `json:"model,omitempty"`
+	// Of a layout: the share of the backward of layers without a weight gradient time that is the gradient of the weights, from 0,
+	// not split, to below 1; seconds of each transfer in addition to its bytes; and whose rules the stages follow, "" or "torch".
+	Split   float64 `json:"split,omitempty"`
+	Latency float64 `json:"latency,omitempty"`
+	Runtime string  `json:"runtime,omitempty"`
 }
 
 // Models of memory.

@@ -15,6 +15,7 @@ import (
 	"workbench/model/instance/training"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/verify/layout"
 	"workbench/model/verify/placement"
 )
 
@@ -39,6 +40,7 @@ var replays = []replaying{
 	replayOn(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	replayOn(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	replayOn(plan.Flush, stages.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
+	replayOn(plan.Layout, chain.Kind, layout.Verify, layout.Summarize, nil),
 	replayOn(plan.Placement, lifetimes.Kind, placement.Verify, placement.Summarize, nil),
 	replayOn(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
 }

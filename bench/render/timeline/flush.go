@@ -8,15 +8,37 @@ import (
 	"slices"
 	"strconv"
 
+	"workbench/model/instance/chain"
 	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/layout"
 )
 
 // Flushes draws pipelines that flush: a lane for each GPU with the micro-batch on every
 // operation, and what each GPU holds over time.
 func Flushes() Drawer { return Drawer{flushSVG, flushTrace} }
+
+// Layouts draws layouts of pipelines as [Flushes] draws the schedules of their stages.
+func Layouts() Drawer {
+	return Drawer{
+		func(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+			cut, q, err := layout.Schedule(plan.As[*chain.Chain](in), p)
+			if err != nil {
+				return fmt.Errorf("timeline: %w", err)
+			}
+			return flushSVG(w, cut, q, o)
+		},
+		func(w io.Writer, in plan.Instance, p *plan.Plan) error {
+			cut, q, err := layout.Schedule(plan.As[*chain.Chain](in), p)
+			if err != nil {
+				return fmt.Errorf("trace: %w", err)
+			}
+			return flushTrace(w, cut, q)
+		},
+	}
+}
 
 // flushLanes returns the operations of each GPU that can be drawn, and when the last
 // ends.

@@ -16,7 +16,7 @@ import (
 func Problems() []*solve.Problem {
 	all := []*solve.Problem{
 		method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(),
-		method.WeightOffload(), method.Flush(), method.Placement(),
+		method.WeightOffload(), method.Flush(), method.Layouts(), method.Placement(),
 	}
 	for i := range all {
 		all[i] = all[i].InBytes()

@@ -172,6 +172,7 @@ func checkDecimals(t *testing.T, p *solve.Problem, x *testcase.Trial, r *rand.Ra
 	}
 	scaled := plainBytes(at, plain)
 	scaled.Memory, scaled.Bandwidth = times(scaled.Memory, size), times(times(scaled.Bandwidth, size), new(big.Rat).Inv(time))
+	scaled.Latency = times(scaled.Latency, time)
 	var want, got *solve.Result
 	name := catalog.DefaultMethod(p, in)
 	for _, m := range catalog.MethodsFor(p, in) {
@@ -231,8 +232,8 @@ func times(x float64, y *big.Rat) float64 {
 }
 
 var (
-	timeField = regexp.MustCompile(`"([a-z]+_)?time": ?([0-9.e+-]+)`)
-	sizeField = regexp.MustCompile(`"([a-z]+_(memory|overhead)|memory|overhead|activation|gradient|saved|weight|size|bytes|workspace|input|capacity|begin|end|offset)": ?([0-9.e+-]+)`)
+	timeField = regexp.MustCompile(`"([a-z_]+_)?time": ?([0-9.e+-]+)`)
+	sizeField = regexp.MustCompile(`"([a-z]+_(memory|overhead)|weight_gradient_saved|memory|overhead|activation|gradient|saved|weight|size|bytes|workspace|input|capacity|begin|end|offset)": ?([0-9.e+-]+)`)
 )
 
 // multiplied returns the text of an instance with its sizes and times multiplied.

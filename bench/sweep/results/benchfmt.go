@@ -107,6 +107,9 @@ func name(r *Record) string {
 	number("micro_batches", r.MicroBatches)
 	part("placement", r.Placement)
 	part("minimised", r.Minimised)
+	if r.Model != "paper" { // else the name is as before there was a choice
+		part("counts", r.Model)
+	}
 	if r.Processors > 0 {
 		part("copies", strconv.FormatInt(r.WeightCopies, 10))
 	}

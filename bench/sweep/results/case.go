@@ -23,13 +23,18 @@ type CaseKey struct {
 	MicroBatches    int
 	Placement       string
 	Minimised       string
+	Model           string // "" for paper
 }
 
 // KeyOf returns the case of a task.
 func KeyOf(t *sweep.Task) CaseKey {
+	model := t.Model
+	if model == platform.PaperModel {
+		model = ""
+	}
 	return CaseKey{
 		t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches,
-		t.Placement, t.Minimised,
+		t.Placement, t.Minimised, model,
 	}
 }
 
@@ -59,7 +64,17 @@ func Limits(t *sweep.Task) string {
 			s += ", " + word
 		}
 	}
-	if p, err := catalog.FindProblem(t.Problem); err == nil && p.Parallel && t.WeightCopies != platform.DefaultWeightCopies {
+	p, err := catalog.FindProblem(t.Problem)
+	switch {
+	case err != nil:
+	case p.Models && t.Model == platform.SavedModel:
+		s += ", all that is saved counts"
+	case p.Models:
+		s += ", outputs alone count"
+	case p.Parallel && p.Scheduled:
+		s += ", runtime " + t.Model
+	}
+	if err == nil && p.Parallel && t.WeightCopies != platform.DefaultWeightCopies {
 		s += ", " + platform.Count(t.WeightCopies, "weight copy")
 	}
 	return s

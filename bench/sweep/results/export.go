@@ -36,6 +36,7 @@ type Record struct {
 	MicroBatches int64    `parquet:"micro_batches"`
 	Placement    string   `parquet:"placement"`
 	Minimised    string   `parquet:"minimised"`
+	Model        string   `parquet:"model"`
 	Slots        int64    `parquet:"slots"`
 	Backend      string   `parquet:"backend"`
 	Threads      int64    `parquet:"threads"`
@@ -101,7 +102,8 @@ func record(r *sweep.Row, facts Facts) Record {
 		Instance: InstanceName(r), Source: t.Instance, SHA256: t.SHA256,
 		Memory: t.Memory, MemoryName: t.MemoryName, Bandwidth: positive(t.Bandwidth),
 		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), Replicas: t.Replicas, MemoryModel: t.MemoryModel,
-		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised, Slots: int64(t.Slots),
+		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised,
+		Model: t.Model, Slots: int64(t.Slots),
 		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), AskedGap: t.Gap,
 		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,
 		Outcome: Solution(r), Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,

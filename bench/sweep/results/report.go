@@ -289,7 +289,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies),
 			cmp.Compare(strconv.FormatBool(a.Key.Replicas), strconv.FormatBool(b.Key.Replicas)),
 			cmp.Compare(a.Key.MicroBatches, b.Key.MicroBatches), cmp.Compare(a.Key.Placement, b.Key.Placement),
-			cmp.Compare(a.Key.Minimised, b.Key.Minimised),
+			cmp.Compare(a.Key.Minimised, b.Key.Minimised), cmp.Compare(a.Key.Model, b.Key.Model),
 			cmp.Compare(a.Key.Memory, b.Key.Memory),
 		)
 	})
@@ -588,6 +588,7 @@ func others(c *Case) string {
 		Problem: c.Key.Problem, Memory: c.Key.Memory, Bandwidth: c.Key.Bandwidth,
 		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, Replicas: c.Key.Replicas, MemoryModel: c.Key.MemoryModel,
 		MicroBatches: c.Key.MicroBatches, Placement: c.Key.Placement, Minimised: c.Key.Minimised,
+		Model: c.Key.Model,
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(Limits(&t), Memory(&t)), ", ")
 }

@@ -13,6 +13,7 @@ import (
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/method"
 	"workbench/bench/sweep"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -65,14 +66,16 @@ func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			in, err := x.load(name)
-			if err != nil {
-				x.r.errorf(src.node, "%v", err)
-				continue
-			}
-			x.instance(e, src, in, used)
-			if x.tooMany {
-				return x.r.err()
+			for _, model := range orDefault(e.models, "") {
+				in, err := x.load(name, model)
+				if err != nil {
+					x.r.errorf(src.node, "%v", err)
+					continue
+				}
+				x.instance(e, src, in, model, used)
+				if x.tooMany {
+					return x.r.err()
+				}
 			}
 		}
 	}
@@ -127,9 +130,9 @@ func (x *expansion) path(name string) string {
 	return filepath.Join(x.spec.Dir, filepath.FromSlash(name))
 }
 
-// load reads an instance once.
-func (x *expansion) load(name string) (*solve.Instance, error) {
-	if in := x.known[name]; in != nil {
+// load reads an instance once for each model of memory, by which its range is counted.
+func (x *expansion) load(name, model string) (*solve.Instance, error) {
+	if in := x.known[name+" "+model]; in != nil {
 		return in, nil
 	}
 	path := name
@@ -141,7 +144,7 @@ func (x *expansion) load(name string) (*solve.Instance, error) {
 		return nil, err
 	}
 	in.Source = name
-	x.known[name] = in
+	x.known[name+" "+model] = in
 	if path != name || !strings.HasPrefix(name, zoo.Scheme) {
 		x.files[in.SHA256] = in
 	}
@@ -149,7 +152,7 @@ func (x *expansion) load(name string) (*solve.Instance, error) {
 }
 
 // instance appends the tasks of an experiment on one instance.
-func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, used map[string]bool) {
+func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, model string, used map[string]bool) {
 	accepted := false
 	for _, p := range e.Problems {
 		if p.Accepts(in) != nil {
@@ -161,6 +164,14 @@ func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, used
 		for _, m := range methods {
 			used[m.Name] = true
 		}
+		counts := ""
+		if p.Models {
+			var err error
+			if counts, err = p.Count(in, model); err != nil {
+				x.r.errorf(src.node, "%v", err)
+				return
+			}
+		}
 		low, high := math.NaN(), math.NaN()
 		memories := e.memory
 		if len(memories) == 0 {
@@ -171,6 +182,9 @@ func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, used
 				low, high = p.Range(in)
 			}
 			for _, at := range e.platforms(p) {
+				if p.Models {
+					at.Model = counts
+				}
 				at.Memory = in.Resolve(limit.MemorySpec, low, high)
 				if err := fits(p, in, at.Platform); err != nil {
 					x.r.errorf(src.node, "%s with memory %s: %v", in.Name, limit.name, err)
@@ -239,11 +253,18 @@ func (e *Experiment) platforms(p *solve.Problem) []place {
 	if p.Parallel {
 		list = product(list, orDefault(e.processors, method.DefaultProcessors), func(x *place, v int) { x.Processors = v })
 		list = product(list, orDefault(e.weightCopies, platform.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
+	}
+	if p.Parallel && !p.Scheduled {
 		list = product(list, orDefault(e.replicas, false), func(x *place, v bool) { x.Replicas = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
+	if p.Parallel && p.Scheduled { // as solve has it where nothing is said
+		list[0].Model = stages.Torch
+	}
 	if p.Scheduled { // what is not said follows from the instance
-		list = product(list, orDefault(e.processors, 0), func(x *place, v int) { x.Processors = v })
+		if !p.Parallel {
+			list = product(list, orDefault(e.processors, 0), func(x *place, v int) { x.Processors = v })
+		}
 		list = product(list, orDefault(e.microBatches, 0), func(x *place, v int) { x.MicroBatches = v })
 		list = product(list, orDefault(e.placements, ""), func(x *place, v string) { x.Placement = v })
 		list = product(list, orDefault(e.objectives, ""), func(x *place, v string) { x.Objective = v })
@@ -273,7 +294,7 @@ func (x *expansion) method(e *Experiment, in *solve.Instance, p *solve.Problem, 
 		Format: sweep.TaskFormat, Problem: p.Name, Method: m.Name, Instance: in.Source, SHA256: in.SHA256,
 		Memory: at.Memory, MemoryName: memoryName, Bandwidth: at.Bandwidth,
 		Processors: at.Processors, WeightCopies: at.WeightCopies, Replicas: at.Replicas, MemoryModel: at.model,
-		MicroBatches: at.MicroBatches, Placement: at.Placement, Minimised: at.Objective,
+		MicroBatches: at.MicroBatches, Placement: at.Placement, Minimised: at.Objective, Model: at.Model,
 		TaskMemory: e.taskMemory, Version: x.version,
 	}}
 	if m.Slots > 0 {

@@ -63,6 +63,7 @@ type axes struct {
 	weightCopies []int
 	replicas     []bool
 	memoryModels []string
+	models       []string
 	microBatches []int
 	placements   []string
 	objectives   []string
@@ -236,7 +237,8 @@ func (e *Experiment) checkMethods(r *reader) {
 func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
-		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels), len(e.microBatches),
+		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels),
+		len(e.models), len(e.microBatches),
 		len(e.placements), len(e.objectives),
 		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
 	} {
@@ -248,10 +250,11 @@ func (e *Experiment) checkAxes(r *reader) {
 	some := func(has func(*solve.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
 	links := some(func(p *solve.Problem) bool { return p.Bandwidth != "" })
 	parallel := some(func(p *solve.Problem) bool { return p.Parallel })
+	models := some(func(p *solve.Problem) bool { return p.Models })
 	scheduled := some(func(p *solve.Problem) bool { return p.Scheduled })
 	for key, applies := range map[string]bool{
 		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "replicas": parallel, "memory_models": parallel,
-		"micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
+		"models": models, "micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
 	} {
 		if n, given := e.own[key]; given && !applies {
 			r.errorf(n, "%s: %s has no such thing; leave it out", key, e.Problems[0].Name)
@@ -294,6 +297,9 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"slots":   func(n ast.Node) { a.slots = each(r, n, "slots", whole("slots", 1, mostSlots)) },
 		"seeds":   func(n ast.Node) { a.seeds = each(r, n, "seeds", whole("seeds", 0, math.MaxInt32)) },
 		"threads": func(n ast.Node) { a.threads = each(r, n, "threads", whole("threads", 1, mostThreads)) },
+		"models": func(n ast.Node) {
+			a.models = each(r, n, "models", oneOf("models", platform.SavedModel, platform.PaperModel))
+		},
 		"memory_models": func(n ast.Node) {
 			a.memoryModels = each(r, n, "memory_models", oneOf("memory_models", plan.TaskModel, plan.StageModel))
 		},

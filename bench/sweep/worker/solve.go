@@ -31,6 +31,11 @@ func Solve(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result
 	if err := p.Accepts(in); err != nil {
 		return nil, err
 	}
+	if p.Models {
+		if in, err = in.Counted(t.Model); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.Fit(in, s.Platform); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,10 @@ type flushing struct {
 	named            int // micro-batches whose first forward is placed
 	best             float64
 	bestOrder        [][]int
+	bestFused        []bool
 	at               []float64 // scratch
+	partner          []int     // by operation: the W of a B in the runtime of PyTorch, else -1
+	fused            []bool    // by operation: a B that is one operation with its W, which follows it
 }
 
 type flushOp struct {
@@ -128,8 +131,12 @@ func (x *flushing) make() {
 			x.after[i] = append(x.after[i], a)
 		}
 	}
+	x.partner, x.fused = slices.Repeat([]int{-1}, len(x.ops)), make([]bool, len(x.ops))
 	for s := range x.stageCount {
 		for j := range x.jobs {
+			if w, split := index[name{plan.OpW, s, j}]; split && x.in.Runtime == stages.Torch {
+				x.partner[index[name{plan.OpB, s, j}]] = w
+			}
 			need(name{plan.OpF, s, j}, name{plan.OpF, s - 1, j})
 			need(name{plan.OpB, s, j}, name{plan.OpB, s + 1, j})
 			need(name{plan.OpW, s, j}, name{plan.OpB, s, j})
@@ -150,7 +157,7 @@ func (x *flushing) search(g int) {
 	}
 	if g == x.p.Processors {
 		if t, ok := x.least(); ok && t < x.best*(1-1e-12) {
-			x.best, x.bestOrder = t, nil
+			x.best, x.bestOrder, x.bestFused = t, nil, slices.Clone(x.fused)
 			for _, o := range x.order {
 				x.bestOrder = append(x.bestOrder, append([]int(nil), o...))
 			}
@@ -167,6 +174,12 @@ func (x *flushing) search(g int) {
 		o := &x.ops[i]
 		if x.placed[i] || !x.ready(i) || x.swapped(g, o) {
 			continue
+		}
+		if w := x.partner[i]; w >= 0 {
+			x.pair(g, i, w)
+		}
+		if n := len(x.order[g]); n > 0 && x.partner[x.order[g][n-1]] == i {
+			continue // it would be one operation with its B
 		}
 		during := x.held[g] + max(0, o.change)
 		if !platform.Fits(during, x.p.Memory) {
@@ -186,6 +199,16 @@ func (x *flushing) search(g int) {
 			x.named--
 		}
 	}
+}
+
+// pair goes on with B and W of a stage and micro-batch as one operation, which takes no memory.
+func (x *flushing) pair(g, b, w int) {
+	change := x.ops[b].change + x.ops[w].change
+	x.placed[b], x.placed[w], x.fused[b] = true, true, true
+	x.order[g], x.held[g] = append(x.order[g], b, w), x.held[g]+change
+	x.search(g)
+	x.placed[b], x.placed[w], x.fused[b] = false, false, false
+	x.order[g], x.held[g] = x.order[g][:len(x.order[g])-2], x.held[g]-change
 }
 
 // swapped reports whether an operation is tried before the last one of the GPU, too, which means the same.
@@ -263,7 +286,7 @@ func (x *flushing) least() (float64, bool) {
 // plan returns the best order with its times: of the span, GPUs start later as long as
 // one has more than that.
 func (x *flushing) plan() *plan.Plan {
-	x.order = x.bestOrder
+	x.order, x.fused = x.bestOrder, x.bestFused
 	x.earliest(-1)
 	if x.p.Objective != plan.MakespanObjective {
 		for again := true; again; {
@@ -309,7 +332,11 @@ func (x *flushing) push() bool {
 		}
 		for i := range x.ops {
 			for _, a := range x.after[i] {
-				raise(i, a.from, a.delay)
+				from := a.from
+				if x.fused[from] && x.ops[from].stage != x.ops[i].stage {
+					from = x.partner[from]
+				}
+				raise(i, from, a.delay)
 			}
 		}
 		for g, o := range x.order {

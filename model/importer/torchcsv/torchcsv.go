@@ -25,13 +25,13 @@ import (
 // ErrFormat is wrapped by the errors of this package.
 var ErrFormat = errors.New("not a schedule of torch.distributed.pipelining")
 
-// Write writes the operations of a plan of plan.Flush, one row per GPU in the order in which the plan lists them, in which
+// Write writes the operations of a plan of a synchronous pipeline, one row per GPU in the order in which the plan lists them, in which
 // they run. A W that
 // directly follows the I of its stage and micro-batch is written with it as one B, which is cheaper in PyTorch than the
 // two. O(operations).
 func Write(w io.Writer, p *plan.Plan) error {
-	if p.Problem != plan.Flush {
-		return fmt.Errorf("%w: a plan of %s; only those of %s have stages and micro-batches", ErrFormat, p.Problem, plan.Flush)
+	if !slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Stage > 0 }) {
+		return fmt.Errorf("%w: a plan of %s has no stages and micro-batches; those of synchronous pipelines have", ErrFormat, p.Problem)
 	}
 	type part struct{ stage, batch int }
 	split := map[part]bool{}

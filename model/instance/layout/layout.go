@@ -38,9 +38,9 @@ type File struct {
 	Makespan     float64    `json:"makespan"`
 	Span         float64    `json:"span"`
 	PeakMemory   float64    `json:"peak_memory"`
-	LayoutBound  float64    `json:"layout_bound"` // no schedule of this layout is better
-	Bound        float64    `json:"bound"`        // no layout is better
-	BoundBy      string     `json:"bound_by"`
+	LayoutBound  float64    `json:"layout_bound,omitempty"` // no schedule of this layout is better
+	Bound        float64    `json:"bound,omitempty"`        // no layout is better
+	BoundBy      string     `json:"bound_by,omitempty"`
 	Schedule     [][]string `json:"schedule"` // cells of torch.distributed.pipelining, by rank
 }
 

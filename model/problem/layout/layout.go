@@ -219,10 +219,30 @@ func (in *Instance) Partition(x *Layout) *stages.Partition {
 	return p
 }
 
-// Fits returns nil if some layout fits in the memory, and else a *plan.Infeasible with the least memory that is proved to be
-// needed and the layer or sum that needs it.
+// Fits returns nil if some layout may fit in the memory, and else a *plan.Infeasible with what [Instance.Least] says.
 func (in *Instance) Fits() error {
-	least, why := 0.0, ""
+	least, why := in.Least()
+	if platform.Fits(least, in.Platform.Memory) {
+		return nil
+	}
+	return &plan.Infeasible{Problem: plan.Layout, Memory: least, Given: in.Platform.Memory, Unit: in.Chain.Unit, Why: why}
+}
+
+// Most returns a memory beyond which more does not help: that of all weights and of all micro-batches on one GPU.
+func (in *Instance) Most() float64 {
+	most, over := 0.0, 0.0
+	for i := range in.Layers {
+		l := &in.Layers[i]
+		most += l.Weight + float64(in.Jobs)*(l.Options[0].Held+l.Kept+in.Output[i])
+		for _, o := range l.Options {
+			over = max(over, o.Transient)
+		}
+	}
+	return most + over
+}
+
+// Least returns a memory of a GPU below which no layout fits, and the layer or sum that needs it.
+func (in *Instance) Least() (least float64, why string) {
 	weights, held, alone := 0.0, 0.0, false
 	for i := range in.Layers {
 		l := &in.Layers[i]
@@ -241,8 +261,5 @@ func (in *Instance) Fits() error {
 	if all := math.Ceil((weights + held) / float64(in.GPUs)); all > least && !alone {
 		least, why = all, fmt.Sprintf("an equal part of all weights and of one micro-batch on %d GPUs", in.GPUs)
 	}
-	if platform.Fits(least, in.Platform.Memory) {
-		return nil
-	}
-	return &plan.Infeasible{Problem: "layout", Memory: least, Given: in.Platform.Memory, Unit: in.Chain.Unit, Why: why}
+	return least, why
 }
