@@ -15,9 +15,8 @@ import (
 func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error) {
 	if named != "" {
 		in, err := Load(named, stdin)
-		if err == nil && !in.made(p) {
-			err = InputError(fmt.Errorf("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", named, in.SHA256,
-				p.Instance.SHA256))
+		if err == nil {
+			err = in.MadeFor(p, named)
 		}
 		return in, err
 	}
@@ -34,8 +33,17 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 			first = err
 		}
 	}
-	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it with --instance FILE; place takes it "+
-		"behind the plan, and writes that of a placement with --output", p.Instance.Name, first))
+	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it, to show with --instance FILE, to verify "+
+		"before the plan, to place and export behind it; place writes that of a placement with --output", p.Instance.Name, first))
+}
+
+// MadeFor returns nil if the plan is of the instance, as far as it says; else an error that calls the instance by a name.
+func (in *Instance) MadeFor(p *plan.Plan, name string) error {
+	if in.made(p) {
+		return nil
+	}
+	return InputError(fmt.Errorf("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", name, in.SHA256,
+		p.Instance.SHA256))
 }
 
 // made reports whether the plan is of the instance, as far as it says.

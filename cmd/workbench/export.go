@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/fragmentation"
 	"workbench/model/importer/torchcsv"
 	"workbench/model/importer/torchsnapshot"
 	"workbench/model/importer/torchtags"
@@ -33,14 +37,41 @@ var exporters = []struct {
 		func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) },
 	},
 	{
-		"torch-snapshot", "a memory snapshot that torch.cuda._memory_viz opens (plans of placement, with their INSTANCE)", false,
-		torchsnapshot.Write,
+		"torch-snapshot", "a memory snapshot that torch.cuda._memory_viz opens (any plan of one GPU; its tensors are placed first)", false,
+		writeSnapshot,
 	},
 	{
-		"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat and remat-offload, with their INSTANCE of graph/v2)",
+		"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat and remat-offload of a graph/v2)",
 		false, torchtags.Write,
 	},
 }
+
+// writeSnapshot writes a plan of placement, or one whose tensors it places.
+func writeSnapshot(w io.Writer, p *plan.Plan, in plan.Instance) error {
+	if len(p.Offsets) > 0 {
+		return torchsnapshot.Write(w, p, in)
+	}
+	problem, err := catalog.FindProblem(p.Problem)
+	if err != nil {
+		return err
+	}
+	known, err := solve.NewInstance(in)
+	if err != nil {
+		return err
+	}
+	x := &fragmentation.Placer{Problem: problem, Instance: known, Align: cudaAlignment, Method: "exact", Time: snapshotLimit}
+	placed, err := x.Place(context.Background(), p)
+	if err != nil {
+		return err
+	}
+	return torchsnapshot.Write(w, placed.Plan, placed.Lifetimes)
+}
+
+// What a snapshot is placed with: addresses as PyTorch's allocator has them, and a time in which good placements are found.
+const (
+	cudaAlignment = 512
+	snapshotLimit = 10 * time.Second
+)
 
 func newExport(s streams) *cli.Command {
 	o := &common{}
@@ -73,20 +104,19 @@ func newExport(s streams) *cli.Command {
 					if x.name != to {
 						continue
 					}
-					var p *plan.Plan
-					if !x.alone {
-						if p, err = readPlan(s, a[0]); err != nil {
-							return err
-						}
-						a = a[1:]
-					}
-					in := &solve.Instance{}
-					if len(a) > 1 {
+					p, in := (*plan.Plan)(nil), &solve.Instance{}
+					switch {
+					case x.alone && len(a) > 1:
 						return usagef("--to %s: one instance, and no plan; a placement is written with its offsets by workbench place --csv", to)
-					} else if len(a) > 0 {
-						if in, err = solve.Load(a[0], s.in); err != nil {
-							return err
-						}
+					case x.alone:
+						in, err = solve.Load(a[0], s.in)
+					case x.name == "torch-csv": // needs no instance
+						p, err = readPlan(s, a[0])
+					default:
+						p, in, err = planAndInstance(s, a[0], append(a, "")[1])
+					}
+					if err != nil {
+						return err
 					}
 					return solve.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
 				}

@@ -11,7 +11,6 @@ import (
 
 	"workbench/bench/addressreport"
 	"workbench/bench/render"
-	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/fragmentation"
@@ -79,11 +78,7 @@ const mostReplans = 10
 
 // place places the tensors of a plan, a[0], on an instance, a[1] or "".
 func place(ctx context.Context, s streams, o *placeOptions, a []string, align int64) error {
-	p, err := readPlan(s, a[0])
-	if err != nil {
-		return err
-	}
-	in, err := solve.LoadOf(p, a[0], a[1], s.in)
+	p, in, err := planAndInstance(s, a[0], a[1])
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,10 @@ func newVerify(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "verify",
 		Usage: "replay a plan and print every broken rule, or check the proof of a bound",
-		Description: "PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
+		Description: "The instance is found where the plan remembers it, or beside the plan; INSTANCE names another place.\n" +
+			"PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
 			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
-		ArgsUsage: "INSTANCE PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
+		ArgsUsage: "[INSTANCE] PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name:  "bound",
@@ -57,15 +58,22 @@ func newVerify(s streams) *cli.Command {
 			if to != "" {
 				return usagef("--to %s: only with --bound CERTIFICATE", to)
 			}
-			a, err := args(c, 1, 2, "verify INSTANCE PLAN [flags]")
+			a, err := args(c, 1, 2, "verify [INSTANCE] PLAN [flags]")
 			if err != nil {
 				return err
 			}
 			if err := o.check(s); err != nil {
 				return err
 			}
-			if len(a) == 1 {
+			if len(a) == 1 && strings.HasSuffix(a[0], ".csv") {
 				return verifyPlaced(s, o, a[0])
+			}
+			if len(a) == 1 {
+				p, in, err := planAndInstance(s, a[0], "")
+				if err != nil {
+					return err
+				}
+				return verifyPlan(s, o, in, p)
 			}
 			in, err := solve.Load(a[0], s.in)
 			if err != nil {
@@ -73,6 +81,9 @@ func newVerify(s streams) *cli.Command {
 			}
 			p, err := readPlanOf(s, a[1], in)
 			if err != nil {
+				return err
+			}
+			if err := in.MadeFor(p, a[0]); err != nil {
 				return err
 			}
 			return verifyPlan(s, o, in, p)
@@ -95,6 +106,16 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 	return p, solve.InputError(err)
 }
 
+// planAndInstance reads a plan and its instance: that of a name or, if it is "", the one that the plan remembers.
+func planAndInstance(s streams, file, instance string) (*plan.Plan, *solve.Instance, error) {
+	p, err := readPlan(s, file)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := solve.LoadOf(p, file, instance, s.in)
+	return p, in, err
+}
+
 // readPlanOf reads a plan file, or a placement that another program wrote.
 func readPlanOf(s streams, name string, in *solve.Instance) (*plan.Plan, error) {
 	data, err := readAll(s, name)
@@ -115,9 +136,6 @@ func readPlanOf(s streams, name string, in *solve.Instance) (*plan.Plan, error) 
 // verifyPlaced checks the placement in a CSV of minimalloc with offsets, which is an
 // instance and its plan.
 func verifyPlaced(s streams, o *common, name string) error {
-	if !strings.HasSuffix(name, ".csv") {
-		return usagef("verify INSTANCE PLAN: two files are needed; one alone is a placement, a CSV with the column offset")
-	}
 	data, err := readAll(s, name)
 	if err != nil {
 		return err
@@ -159,10 +177,6 @@ func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
 	}
 	if x := r.Placement; x != nil && x.Penalty > 0 {
 		v.Penalty = &x.Penalty
-	}
-	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
-		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…",
-			p.Instance.Name, p.Instance.SHA256, in.SHA256))
 	}
 	if o.json() {
 		if err := render.Document(s.out, "workbench.verdict/v1", v); err != nil {
@@ -220,8 +234,5 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 	}
 	for _, c := range v.ClaimErrors {
 		fmt.Fprintf(s.out, "  claim       %s\n", c)
-	}
-	for _, w := range v.Warnings {
-		fmt.Fprintf(s.out, "  warning     %s\n", w)
 	}
 }
