@@ -69,7 +69,7 @@ func (a *auto) put(s, kind int) {
 	a.end[s][kind] = append(a.end[s][kind], a.clock[s])
 	a.held[s] += a.v.Memory[s][kind]
 	a.n[s][kind]++
-	a.order[s] = append(a.order[s], flush.LetterOf(s, kind))
+	a.order[s] = append(a.order[s], flush.OperationOf(s, kind))
 }
 
 // waiting reports whether a W could run.

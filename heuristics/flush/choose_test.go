@@ -67,13 +67,13 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 				t.Fatal(err)
 			}
 			if v.Fits() != nil {
-				return math.Inf(1), v.Least()
+				return math.Inf(1), v.MinMemory()
 			}
 			s, err := v.Schedule(flush.Search(t.Context(), v, flush.List(t.Context(), v), flush.Goal{Bound: v.Bound().Value, Steps: 5_000}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return s.Objective, v.Least()
+			return s.Objective, v.MinMemory()
 		}
 		all := func(option int) []int { return slices.Repeat([]int{option}, stageCount) }
 		_, high := objective(all(0))

@@ -34,15 +34,15 @@ func Interleaved(_ context.Context, v *flush.Instance) flush.Order {
 			warm = len(forward) // as in Megatron
 		}
 		for _, s := range forward[:warm] {
-			o[g] = append(o[g], flush.LetterOf(s, flush.F))
+			o[g] = append(o[g], flush.OperationOf(s, flush.F))
 		}
 		for i, s := range backward {
 			if warm+i < len(forward) {
-				o[g] = append(o[g], flush.LetterOf(forward[warm+i], flush.F))
+				o[g] = append(o[g], flush.OperationOf(forward[warm+i], flush.F))
 			}
-			o[g] = append(o[g], flush.LetterOf(s, flush.B))
+			o[g] = append(o[g], flush.OperationOf(s, flush.B))
 			if v.Split[s] {
-				o[g] = append(o[g], flush.LetterOf(s, flush.W))
+				o[g] = append(o[g], flush.OperationOf(s, flush.W))
 			}
 		}
 	}
@@ -57,13 +57,13 @@ func LoopedBFS(_ context.Context, v *flush.Instance) flush.Order {
 	for g, on := range v.On {
 		for _, s := range on {
 			for range v.Jobs {
-				o[g] = append(o[g], flush.LetterOf(s, flush.F))
+				o[g] = append(o[g], flush.OperationOf(s, flush.F))
 			}
 		}
 		for _, s := range slices.Backward(on) {
 			for range v.Jobs {
-				if o[g] = append(o[g], flush.LetterOf(s, flush.B)); v.Split[s] {
-					o[g] = append(o[g], flush.LetterOf(s, flush.W))
+				if o[g] = append(o[g], flush.OperationOf(s, flush.B)); v.Split[s] {
+					o[g] = append(o[g], flush.OperationOf(s, flush.W))
 				}
 			}
 		}
@@ -111,40 +111,40 @@ func (b *block) free(gpus int) bool {
 // order repeats a block, W in the first slot that is free after its B.
 func (b *block) order(v *flush.Instance) flush.Order {
 	type slot struct {
-		at     int
-		letter flush.Letter
+		at int
+		op flush.Operation
 	}
 	o := make(flush.Order, v.GPUs)
 	for g := range o {
 		s0, s1 := v.On[g][0], v.On[g][1]
 		f0, f1, b1, b0 := b.starts(v.GPUs, g)
 		slots := []slot{
-			{f0, flush.LetterOf(s0, flush.F)},
-			{f1, flush.LetterOf(s1, flush.F)},
-			{b1, flush.LetterOf(s1, flush.B)},
-			{b0, flush.LetterOf(s0, flush.B)},
+			{f0, flush.OperationOf(s0, flush.F)},
+			{f1, flush.OperationOf(s1, flush.F)},
+			{b1, flush.OperationOf(s1, flush.B)},
+			{b0, flush.OperationOf(s0, flush.B)},
 		}
 		used := 0
 		for _, x := range slots {
 			used |= 1 << (x.at % period)
 		}
-		for _, x := range [2]slot{{b1, flush.LetterOf(s1, flush.W)}, {b0, flush.LetterOf(s0, flush.W)}} {
+		for _, x := range [2]slot{{b1, flush.OperationOf(s1, flush.W)}, {b0, flush.OperationOf(s0, flush.W)}} {
 			for used&(1<<(x.at%period)) != 0 {
 				x.at++
 			}
-			if used |= 1 << (x.at % period); v.Split[x.letter.Stage()] {
+			if used |= 1 << (x.at % period); v.Split[x.op.Stage()] {
 				slots = append(slots, x)
 			}
 		}
 		var all []slot
 		for j := range v.Jobs {
 			for _, x := range slots {
-				all = append(all, slot{x.at + period*j, x.letter})
+				all = append(all, slot{x.at + period*j, x.op})
 			}
 		}
 		slices.SortStableFunc(all, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
 		for _, x := range all {
-			o[g] = append(o[g], x.letter)
+			o[g] = append(o[g], x.op)
 		}
 	}
 	return o
@@ -219,7 +219,7 @@ func zbv(v *flush.Instance) flush.Order {
 			for _, kind := range kinds {
 				s := v.On[g][chunk]
 				if n[chunk][kind] < v.Jobs && (kind != flush.W || v.Split[s]) {
-					o[g] = append(o[g], flush.LetterOf(s, kind))
+					o[g] = append(o[g], flush.OperationOf(s, kind))
 				}
 				n[chunk][kind]++
 			}

@@ -110,7 +110,7 @@ func commonUnit(v *flush.Instance) (float64, bool) {
 type startTimes struct {
 	v      *flush.Instance
 	s      *lcg.Solver
-	starts []int32            // by letter·jobs + micro-batch
+	starts []int32            // by operation·jobs + micro-batch
 	pairs  map[[2]int]lcg.Lit // of two operations, the smaller index first: that it comes first
 	ops    [][]int            // by GPU
 	length func(op int) int
@@ -137,7 +137,7 @@ func newStartTimes(v *flush.Instance, unit float64, target int, best *flush.Sche
 	for s := range v.Stages {
 		for _, kind := range v.Kinds(s) {
 			for j := range v.Jobs {
-				op := int(flush.LetterOf(s, kind))*v.Jobs + j
+				op := int(flush.OperationOf(s, kind))*v.Jobs + j
 				m.starts[op] = m.s.Var(0, horizon)
 				m.ops[v.GPU[s]] = append(m.ops[v.GPU[s]], op)
 			}
@@ -157,9 +157,9 @@ func (m *startTimes) precedences(units func(float64) int, target int) {
 		m.s.Difference(m.starts[before], m.starts[op], m.length(before)+units(delay), nil)
 	}
 	for g, ops := range m.ops {
-		first := int(flush.LetterOf(v.On[g][0], flush.F)) * v.Jobs
+		first := int(flush.OperationOf(v.On[g][0], flush.F)) * v.Jobs
 		for _, op := range ops {
-			l, j := flush.Letter(op/v.Jobs), op%v.Jobs
+			l, j := flush.Operation(op/v.Jobs), op%v.Jobs
 			if from, delay := v.Needs(l); from >= 0 {
 				after(op, int(from)*v.Jobs+j, delay)
 			}
@@ -181,7 +181,7 @@ func (m *startTimes) precedences(units func(float64) int, target int) {
 
 // comesFirst reports whether every schedule has one operation before another.
 func (m *startTimes) comesFirst(a, b int) bool {
-	la, lb, jobs := flush.Letter(a/m.v.Jobs), flush.Letter(b/m.v.Jobs), m.v.Jobs
+	la, lb, jobs := flush.Operation(a/m.v.Jobs), flush.Operation(b/m.v.Jobs), m.v.Jobs
 	switch {
 	case a%jobs > b%jobs:
 		return false
@@ -300,7 +300,7 @@ func (m *startTimes) machine(g int, best *flush.Schedule) {
 // alike reports whether two operations are W of the same length that give back the same, and returns their Bs. Some best schedule
 // has such Ws in the order of the Bs: what runs first may be that of the first B.
 func (m *startTimes) alike(a, b int) (x, y int, ok bool) {
-	la, lb := flush.Letter(a/m.v.Jobs), flush.Letter(b/m.v.Jobs)
+	la, lb := flush.Operation(a/m.v.Jobs), flush.Operation(b/m.v.Jobs)
 	ok = la.Kind() == flush.W && lb.Kind() == flush.W && m.length(a) == m.length(b) &&
 		m.v.Memory[la.Stage()][flush.W] == m.v.Memory[lb.Stage()][flush.W]
 	return a - m.v.Jobs, b - m.v.Jobs, ok
@@ -358,7 +358,7 @@ func (m *startTimes) order() flush.Order {
 			return 1
 		})
 		for _, op := range sorted {
-			o[g] = append(o[g], flush.Letter(op/m.v.Jobs))
+			o[g] = append(o[g], flush.Operation(op/m.v.Jobs))
 		}
 	}
 	return o

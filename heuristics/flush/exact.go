@@ -79,8 +79,8 @@ type paths []float64
 // branching is a branch and bound.
 type branching struct {
 	v        *flush.Instance
-	count    []int     // by letter
-	end      [][]paths // by letter and micro-batch
+	count    []int     // by operation
+	end      [][]paths // by operation and micro-batch
 	free     []paths   // by GPU, then by link to the host: the end of its last operation
 	given    []paths   // by GPU: when all that was given back is free
 	held     []int64
@@ -155,13 +155,13 @@ func (x *branching) branch(ctx context.Context) {
 		return
 	}
 	type child struct {
-		letter flush.Letter
+		letter flush.Operation
 		end    paths
 	}
 	var children []child
 	for s := range x.v.Stages {
 		for _, kind := range x.v.Kinds(s) {
-			if l := flush.LetterOf(s, kind); x.can(l) {
+			if l := flush.OperationOf(s, kind); x.can(l) {
 				children = append(children, child{l, x.pathsAfter(l)})
 			}
 		}
@@ -180,8 +180,8 @@ func (x *branching) branch(ctx context.Context) {
 	}
 }
 
-// can reports whether the next operation of a letter has what it needs, and room.
-func (x *branching) can(l flush.Letter) bool {
+// can reports whether the next operation of a operation has what it needs, and room.
+func (x *branching) can(l flush.Operation) bool {
 	from, _ := x.v.Needs(l)
 	before := x.v.Predecessor(l)
 	if x.count[l] == x.v.Jobs || from >= 0 && x.count[from] <= x.count[l] || before >= 0 && x.count[before] <= x.count[l] {
@@ -191,8 +191,8 @@ func (x *branching) can(l flush.Letter) bool {
 	return !l.Takes() || x.held[x.v.GPU[s]]+x.v.Memory[s][l.Kind()] <= x.v.Room[x.v.GPU[s]]
 }
 
-// pathsAfter returns the paths to the end of the next operation of a letter.
-func (x *branching) pathsAfter(l flush.Letter) paths {
+// pathsAfter returns the paths to the end of the next operation of a operation.
+func (x *branching) pathsAfter(l flush.Operation) paths {
 	g, time := x.v.GPU[l.Stage()], x.v.Time[l.Stage()][l.Kind()]
 	p := slices.Clone(x.free[x.lane(l)])
 	behind := func(q paths, delay float64) {
@@ -221,7 +221,7 @@ func (x *branching) pathsAfter(l flush.Letter) paths {
 }
 
 // lane returns where in free an operation's GPU, or link, is.
-func (x *branching) lane(l flush.Letter) int {
+func (x *branching) lane(l flush.Operation) int {
 	if l.Copies() {
 		return x.v.GPUs + x.v.GPU[l.Stage()]
 	}
@@ -229,7 +229,7 @@ func (x *branching) lane(l flush.Letter) int {
 }
 
 // add goes on with an operation that ends there.
-func (x *branching) add(ctx context.Context, l flush.Letter, end paths) {
+func (x *branching) add(ctx context.Context, l flush.Operation, end paths) {
 	s, g, lane := l.Stage(), x.v.GPU[l.Stage()], x.lane(l)
 	before, given, work := x.free[lane], x.given[g], x.v.Time[s][l.Kind()]
 	if x.free[lane] = end; !l.Takes() {
@@ -280,7 +280,7 @@ func (x *branching) dominated() bool {
 		key = binary.AppendUvarint(key, uint64(n))
 		from := n // ends that nothing waits for any more do not matter
 		for next := range x.count {
-			letter := flush.Letter(next)
+			letter := flush.Operation(next)
 			need, _ := x.v.Needs(letter)
 			if (int(need) == l || int(x.v.Predecessor(letter)) == l) && slices.Contains(x.v.Kinds(letter.Stage()), letter.Kind()) {
 				from = min(from, x.count[next])

@@ -25,32 +25,32 @@ func one(v *flush.Instance) []int {
 	return stages
 }
 
-// word builds the order of one GPU of one stage.
-type word struct {
-	v       *flush.Instance
-	stage   int
-	n       [3]int
-	letters []flush.Letter
+// sequence builds the order of one GPU of one stage.
+type sequence struct {
+	v     *flush.Instance
+	stage int
+	n     [3]int
+	ops   []flush.Operation
 }
 
 // put adds n operations of a kind, as many as there are; W only where there is one.
-func (w *word) put(kind, n int) {
+func (w *sequence) put(kind, n int) {
 	if kind == flush.W && !w.v.Split[w.stage] {
 		return
 	}
 	for n = min(n, w.v.Jobs-w.n[kind]); n > 0; n-- {
-		w.letters = append(w.letters, flush.LetterOf(w.stage, kind))
+		w.ops = append(w.ops, flush.OperationOf(w.stage, kind))
 		w.n[kind]++
 	}
 }
 
 // each returns the order in which GPUs of one stage each have the words that fill makes.
-func each(v *flush.Instance, fill func(w *word, g int)) flush.Order {
+func each(v *flush.Instance, fill func(w *sequence, g int)) flush.Order {
 	o := make(flush.Order, v.GPUs)
 	for g, s := range one(v) {
-		w := &word{v: v, stage: s}
+		w := &sequence{v: v, stage: s}
 		fill(w, g)
-		o[g] = w.letters
+		o[g] = w.ops
 	}
 	return o
 }
@@ -60,7 +60,7 @@ func GPipe(_ context.Context, v *flush.Instance) flush.Order {
 	if one(v) == nil {
 		return nil
 	}
-	return each(v, func(w *word, _ int) {
+	return each(v, func(w *sequence, _ int) {
 		w.put(flush.F, v.Jobs)
 		for range v.Jobs {
 			w.put(flush.B, 1)
@@ -75,7 +75,7 @@ func OneFOneB(_ context.Context, v *flush.Instance) flush.Order {
 	if one(v) == nil {
 		return nil
 	}
-	return each(v, func(w *word, g int) {
+	return each(v, func(w *sequence, g int) {
 		w.put(flush.F, v.GPUs-g)
 		for range v.Jobs {
 			w.put(flush.B, 1)
@@ -103,7 +103,7 @@ func delayedW(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
 	if one(v) == nil {
 		return nil
 	}
-	return each(v, func(w *word, g int) {
+	return each(v, func(w *sequence, g int) {
 		warm, late := of(g)
 		w.put(flush.F, warm)
 		for range v.Jobs {

@@ -120,7 +120,7 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Memory = v.Least() + float64(r.IntN(12))
+		p.Memory = v.MinMemory() + float64(r.IntN(12))
 		if v, err = view.New(in, p); err != nil {
 			t.Fatal(err)
 		}

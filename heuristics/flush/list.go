@@ -30,8 +30,8 @@ var never = math.Inf(1)
 type lister struct {
 	v     *flush.Instance
 	rule  *rule
-	end   []float64 // by letter·jobs + micro-batch: when it ends, as far as it is known
-	count []int     // by letter: started
+	end   []float64 // by operation·jobs + micro-batch: when it ends, as far as it is known
+	count []int     // by operation: started
 	held  []int64   // by GPU
 	free  []float64 // by GPU
 	wakes []float64 // by GPU: when it looks for work next
@@ -47,7 +47,7 @@ func list(v *flush.Instance, r *rule) flush.Order {
 		free: make([]float64, v.GPUs), wakes: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), left: v.Ops(),
 	}
 	for g := range l.order {
-		l.order[g] = make([]flush.Letter, 0, 3*v.Jobs*len(v.On[g]))
+		l.order[g] = make([]flush.Operation, 0, 3*v.Jobs*len(v.On[g]))
 	}
 	for l.left > 0 {
 		g := 0
@@ -71,10 +71,10 @@ func (l *lister) wake(g int, at float64) { l.wakes[g] = min(l.wakes[g], max(at, 
 
 // serve starts what a free GPU does now, or wakes it when something comes.
 func (l *lister) serve(g int, now float64) {
-	chosen, next, blocked := flush.Letter(-1), never, false
+	chosen, next, blocked := flush.Operation(-1), never, false
 	for _, s := range l.v.On[g] {
 		for _, kind := range [2]int{flush.F, flush.B} {
-			x := flush.LetterOf(s, kind)
+			x := flush.OperationOf(s, kind)
 			ready := l.ready(x)
 			switch {
 			case ready == never || kind == flush.F && !l.admits(g, s):
@@ -109,12 +109,12 @@ func (l *lister) serve(g int, now float64) {
 }
 
 // full reports whether a B takes memory for its W that is not there.
-func (l *lister) full(g int, b flush.Letter) bool {
+func (l *lister) full(g int, b flush.Operation) bool {
 	return l.held[g]+l.v.Memory[b.Stage()][flush.B] > l.v.Room[g]
 }
 
-// ready returns when the next operation of a letter has all it needs.
-func (l *lister) ready(x flush.Letter) float64 {
+// ready returns when the next operation of a operation has all it needs.
+func (l *lister) ready(x flush.Operation) float64 {
 	j := l.count[x]
 	if j == l.v.Jobs {
 		return never
@@ -135,7 +135,7 @@ func (l *lister) ready(x flush.Letter) float64 {
 func (l *lister) admits(g, s int) bool {
 	on := l.v.On[g]
 	first, last := on[0], on[len(on)-1]
-	if s == first && l.count[flush.LetterOf(s, flush.F)]-l.count[flush.LetterOf(s, flush.B)] >= l.rule.cap[g] {
+	if s == first && l.count[flush.OperationOf(s, flush.F)]-l.count[flush.OperationOf(s, flush.B)] >= l.rule.cap[g] {
 		return false
 	}
 	need := l.held[g] + l.v.Memory[s][flush.F]
@@ -144,9 +144,9 @@ func (l *lister) admits(g, s int) bool {
 			need = max(need, l.held[g]+l.v.Memory[s][flush.F]+max(0, l.v.Memory[r][flush.B]))
 		}
 	}
-	oldest := l.count[flush.LetterOf(last, flush.F)] // its number
+	oldest := l.count[flush.OperationOf(last, flush.F)] // its number
 	for _, r := range on {
-		if l.count[flush.LetterOf(r, flush.F)] == oldest && !(r == s) {
+		if l.count[flush.OperationOf(r, flush.F)] == oldest && !(r == s) {
 			need += l.v.Memory[r][flush.F]
 		}
 	}
@@ -154,10 +154,10 @@ func (l *lister) admits(g, s int) bool {
 }
 
 // moreUrgent reports whether x is more urgent than y.
-func (l *lister) moreUrgent(g int, x, y flush.Letter) bool {
+func (l *lister) moreUrgent(g int, x, y flush.Operation) bool {
 	if x.Kind() != y.Kind() {
 		first := l.v.On[g][len(l.v.On[g])-1]
-		forward := l.rule.forward && l.count[flush.LetterOf(first, flush.B)] == 0
+		forward := l.rule.forward && l.count[flush.OperationOf(first, flush.B)] == 0
 		return (x.Kind() == flush.F) == forward
 	}
 	if x.Kind() == flush.F && l.rule.shallow {
@@ -167,18 +167,18 @@ func (l *lister) moreUrgent(g int, x, y flush.Letter) bool {
 }
 
 // weight returns a W that can run, of the stage where most wait; -1: there is none.
-func (l *lister) weight(g int) flush.Letter {
-	chosen, most := flush.Letter(-1), 0
+func (l *lister) weight(g int) flush.Operation {
+	chosen, most := flush.Operation(-1), 0
 	for _, s := range l.v.On[g] {
-		if w := flush.LetterOf(s, flush.W); l.v.Split[s] && l.count[w-1]-l.count[w] > most {
+		if w := flush.OperationOf(s, flush.W); l.v.Split[s] && l.count[w-1]-l.count[w] > most {
 			chosen, most = w, l.count[w-1]-l.count[w]
 		}
 	}
 	return chosen
 }
 
-// start runs the next operation of a letter.
-func (l *lister) start(g int, x flush.Letter, now float64) {
+// start runs the next operation of a operation.
+func (l *lister) start(g int, x flush.Operation, now float64) {
 	s := x.Stage()
 	end := now + l.v.Time[s][x.Kind()]
 	l.end[int(x)*l.v.Jobs+l.count[x]] = end
@@ -247,7 +247,7 @@ func oneByOne(v *flush.Instance) flush.Order {
 	put := func(s int, kinds ...int) {
 		for _, kind := range kinds {
 			if slices.Contains(v.Kinds(s), kind) {
-				o[v.GPU[s]] = append(o[v.GPU[s]], flush.LetterOf(s, kind))
+				o[v.GPU[s]] = append(o[v.GPU[s]], flush.OperationOf(s, kind))
 			}
 		}
 	}

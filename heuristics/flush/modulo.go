@@ -95,7 +95,7 @@ func (m *modulo) try(T, wait float64) bool {
 	v := m.v
 	m.busy = make([][]interval, v.GPUs)
 	starts := make([]float64, flush.Kinds*v.Stages)
-	place := func(l flush.Letter, ready float64) bool {
+	place := func(l flush.Operation, ready float64) bool {
 		s := l.Stage()
 		if wait > 0 && m.r.IntN(4) == 0 {
 			ready += wait * m.r.Float64() * v.Time[s][l.Kind()]
@@ -109,22 +109,22 @@ func (m *modulo) try(T, wait float64) bool {
 		if s > 0 {
 			ready += v.Delay[s-1]
 		}
-		if !place(flush.LetterOf(s, flush.F), ready) {
+		if !place(flush.OperationOf(s, flush.F), ready) {
 			return false
 		}
-		ready = starts[flush.LetterOf(s, flush.F)] + v.Time[s][flush.F]
+		ready = starts[flush.OperationOf(s, flush.F)] + v.Time[s][flush.F]
 	}
 	for s := v.Stages - 1; s >= 0; s-- {
 		if s < v.Stages-1 {
 			ready += v.Delay[s]
 		}
-		if !place(flush.LetterOf(s, flush.B), ready) {
+		if !place(flush.OperationOf(s, flush.B), ready) {
 			return false
 		}
-		ready = starts[flush.LetterOf(s, flush.B)] + v.Time[s][flush.B]
+		ready = starts[flush.OperationOf(s, flush.B)] + v.Time[s][flush.B]
 	}
 	for s := v.Stages - 1; s >= 0; s-- {
-		if v.Split[s] && !place(flush.LetterOf(s, flush.W), starts[flush.LetterOf(s, flush.B)]+v.Time[s][flush.B]) {
+		if v.Split[s] && !place(flush.OperationOf(s, flush.W), starts[flush.OperationOf(s, flush.B)]+v.Time[s][flush.B]) {
 			return false
 		}
 	}
@@ -134,23 +134,23 @@ func (m *modulo) try(T, wait float64) bool {
 // keep repeats the schedule and keeps the order if it is the best.
 func (m *modulo) keep(starts []float64, T float64) bool {
 	type placed struct {
-		at     float64
-		letter flush.Letter
+		at float64
+		op flush.Operation
 	}
 	o := make(flush.Order, m.v.GPUs)
 	for g := range o {
 		var all []placed
 		for _, s := range m.v.On[g] {
 			for _, kind := range m.v.Kinds(s) {
-				l := flush.LetterOf(s, kind)
+				l := flush.OperationOf(s, kind)
 				for j := range m.v.Jobs {
 					all = append(all, placed{starts[l] + float64(j)*T, l})
 				}
 			}
 		}
-		slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.letter, b.letter)) })
+		slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.op, b.op)) })
 		for _, x := range all {
-			o[g] = append(o[g], x.letter)
+			o[g] = append(o[g], x.op)
 		}
 	}
 	if !m.v.Complete(o) || !m.v.KeepsMemory(o) || !m.t.Run(o, nil) || m.t.Objective() >= m.least {

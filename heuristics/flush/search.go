@@ -35,7 +35,7 @@ type annealer struct {
 	t        *flush.Timer
 	order    flush.Order
 	cost     float64
-	count    []int32 // by letter, scratch
+	count    []int32 // by operation, scratch
 	best     flush.Order
 	shortest float64
 	enough   float64
@@ -43,7 +43,7 @@ type annealer struct {
 }
 
 // Search improves an order by simulated annealing: an operation, or a few equal ones, moves
-// to another place in the word of its GPU, mostly not far; an order that does not fit, or
+// to another place in the sequence of its GPU, mostly not far; an order that does not fit, or
 // comes to a halt, is no neighbour. What is minimised is the objective and, to tell
 // apart orders of which one GPU is the longest in all, a little of every GPU's span. It
 // starts from the best order that there is, returns the best it has seen, and ends with
@@ -99,18 +99,18 @@ func (a *annealer) measure() float64 { return a.t.Objective() + 0.1*a.t.MeanSpan
 // step tries one move at a temperature.
 func (a *annealer) step(heat float64) {
 	g := a.r.IntN(len(a.order))
-	word := a.order[g]
-	from := a.r.IntN(len(word))
+	sequence := a.order[g]
+	from := a.r.IntN(len(sequence))
 	far := 1 + int(math.Abs(a.r.NormFloat64())*6)
 	to := from + far
 	if a.r.IntN(2) == 0 {
 		to = from - far
 	}
-	to = max(0, min(to, len(word)-1))
-	if from == to || word[from] == word[to] && far == 1 {
+	to = max(0, min(to, len(sequence)-1))
+	if from == to || sequence[from] == sequence[to] && far == 1 {
 		return
 	}
-	move(word, from, to)
+	move(sequence, from, to)
 	if a.fits(g) && a.t.Run(a.order, nil) {
 		if cost := a.measure(); cost <= a.cost || a.r.Float64() < math.Exp((a.cost-cost)/heat) {
 			a.cost = cost
@@ -123,25 +123,25 @@ func (a *annealer) step(heat float64) {
 			return
 		}
 	}
-	move(word, to, from)
+	move(sequence, to, from)
 }
 
-// move takes the letter at one place to another.
-func move(word []flush.Letter, from, to int) {
-	x := word[from]
+// move takes the operation at one place to another.
+func move(sequence []flush.Operation, from, to int) {
+	x := sequence[from]
 	if from < to {
-		copy(word[from:to], word[from+1:to+1])
+		copy(sequence[from:to], sequence[from+1:to+1])
 	} else {
-		copy(word[to+1:from+1], word[to:from])
+		copy(sequence[to+1:from+1], sequence[to:from])
 	}
-	word[to] = x
+	sequence[to] = x
 }
 
 // fits reports whether every operation of a GPU comes after what it needs there, and
 // all have room.
 func (a *annealer) fits(g int) bool {
 	for _, s := range a.v.On[g] {
-		clear(a.count[flush.LetterOf(s, 0):flush.LetterOf(s+1, 0)])
+		clear(a.count[flush.OperationOf(s, 0):flush.OperationOf(s+1, 0)])
 	}
 	held := int64(0)
 	for i, l := range a.order[g] {

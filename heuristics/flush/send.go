@@ -53,37 +53,37 @@ func Send(m Method) Method {
 // copied puts the copies into an order, nil if they find no room.
 func copied(v *flush.Instance, o flush.Order, lag, lead int) flush.Order {
 	c := make(flush.Order, len(o))
-	for g, word := range o {
+	for g, sequence := range o {
 		x := &copying{v: v, room: v.Room[g], count: make([]int, flush.Kinds*v.Stages)}
-		for i := range word {
-			if !x.add(word[i:], lag, lead) {
+		for i := range sequence {
+			if !x.add(sequence[i:], lag, lead) {
 				return nil
 			}
 		}
-		c[g] = x.word
+		c[g] = x.sequence
 	}
 	return c
 }
 
-// copying is the word of a GPU in the making.
+// copying is the sequence of a GPU in the making.
 type copying struct {
-	v      *flush.Instance
-	room   int64
-	word   []flush.Letter
-	held   int64
-	count  []int // by letter
-	unsent []int // the stages of what waits for its O, the first first
+	v        *flush.Instance
+	room     int64
+	sequence []flush.Operation
+	held     int64
+	count    []int // by operation
+	unsent   []int // the stages of what waits for its O, the first first
 }
 
-// put appends a letter.
-func (x *copying) put(l flush.Letter) {
-	x.word, x.held = append(x.word, l), x.held+x.v.Memory[l.Stage()][l.Kind()]
+// put appends a operation.
+func (x *copying) put(l flush.Operation) {
+	x.sequence, x.held = append(x.sequence, l), x.held+x.v.Memory[l.Stage()][l.Kind()]
 	x.count[l]++
 }
 
 // send appends an O, that of the first that waits.
 func (x *copying) send() {
-	x.put(flush.LetterOf(x.unsent[0], flush.O))
+	x.put(flush.OperationOf(x.unsent[0], flush.O))
 	x.unsent = x.unsent[1:]
 }
 
@@ -96,13 +96,13 @@ func (x *copying) fits(more int64) bool {
 }
 
 // add appends the next operation of the GPU, of those that are left, with the copies that come before it.
-func (x *copying) add(left []flush.Letter, lag, lead int) bool {
+func (x *copying) add(left []flush.Operation, lag, lead int) bool {
 	ahead, between := map[int]int{}, int64(0) // Bs by stage; the most that is taken before the one at hand
 	held := int64(0)
 	for k, l := range left[:min(lead+1, len(left))] {
 		if s := l.Stage(); l.Kind() == flush.B && x.v.Sends[s] {
 			ahead[s]++
-			if x.count[flush.LetterOf(s, flush.P)] < x.count[l]+ahead[s] && !x.fetch(s, k == 0, between) {
+			if x.count[flush.OperationOf(s, flush.P)] < x.count[l]+ahead[s] && !x.fetch(s, k == 0, between) {
 				if k == 0 {
 					return false
 				}
@@ -128,14 +128,14 @@ func (x *copying) add(left []flush.Letter, lag, lead int) bool {
 // fetch appends the P of a stage if it must, or if it can: what is sent is there, and there is room for it beside
 // what is taken before its B.
 func (x *copying) fetch(s int, must bool, between int64) bool {
-	p := flush.LetterOf(s, flush.P)
-	for must && x.count[p] >= x.count[flush.LetterOf(s, flush.O)] {
+	p := flush.OperationOf(s, flush.P)
+	for must && x.count[p] >= x.count[flush.OperationOf(s, flush.O)] {
 		if len(x.unsent) == 0 {
 			return false
 		}
 		x.send()
 	}
-	if x.count[p] >= x.count[flush.LetterOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room ||
+	if x.count[p] >= x.count[flush.OperationOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room ||
 		!x.fits(x.v.Memory[s][flush.P]) {
 		return false
 	}

@@ -15,9 +15,9 @@ import (
 // mostPairs is how many pairs of operations with an open order a model is built for.
 const mostPairs = 30_000
 
-// op is an operation: a letter and the number of a micro-batch.
+// op is an operation: an operation of a stage and the number of a micro-batch.
 type op struct {
-	letter flush.Letter
+	letter flush.Operation
 	job    int
 }
 
@@ -93,7 +93,7 @@ func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders,
 		for _, s := range x.On[g] {
 			for _, kind := range x.Kinds(s) {
 				for j := range x.Jobs {
-					o.ops[g] = append(o.ops[g], op{flush.LetterOf(s, kind), j})
+					o.ops[g] = append(o.ops[g], op{flush.OperationOf(s, kind), j})
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func (o *orders) isFixed(a, b op) bool {
 
 // leads reports whether the way from a leads to b: F forward, then B back, then W of the
 // same stage; beside that O and P, between F and B of a stage.
-func (o *orders) leads(a, b flush.Letter) bool {
+func (o *orders) leads(a, b flush.Operation) bool {
 	r, s := a.Stage(), b.Stage()
 	switch {
 	case a.Kind() == flush.W:
@@ -183,7 +183,7 @@ func (o *orders) addOrder(e *milp.Expr, c float64, a, b op) {
 }
 
 // first is the first operation of a GPU.
-func (o *orders) first(g int) op { return op{flush.LetterOf(o.On[g][0], flush.F), 0} }
+func (o *orders) first(g int) op { return op{flush.OperationOf(o.On[g][0], flush.F), 0} }
 
 // times adds the objective, and what needs what.
 func (o *orders) times() {
@@ -340,7 +340,7 @@ func (o *orders) order(x []float64) flush.Order {
 		var best *candidate
 		for s := range o.Stages {
 			for _, kind := range o.Kinds(s) {
-				a := op{flush.LetterOf(s, kind), count[flush.LetterOf(s, kind)]}
+				a := op{flush.OperationOf(s, kind), count[flush.OperationOf(s, kind)]}
 				if !o.ready(a, count) {
 					continue
 				}
@@ -397,7 +397,7 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	x, line := make([]float64, o.m.NumCols()), make([][]op, o.GPUs)
 	count := make([]int, flush.Kinds*o.Stages)
 	for _, timed := range o.Plan(o.m.Name(), s).Ops { // of each GPU in the order of the instants
-		l := flush.LetterOf(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
+		l := flush.OperationOf(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
 		a, g := op{l, count[l]}, o.GPU[l.Stage()]
 		count[l]++
 		line[g] = append(line[g], a)

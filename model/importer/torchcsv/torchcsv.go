@@ -309,11 +309,11 @@ func (s Schedule) order(v *flush.Instance) (o flush.Order, parts map[[2]int]bool
 		for _, a := range actions {
 			switch a.Op {
 			case "F":
-				o[rank] = append(o[rank], flush.LetterOf(a.Stage, flush.F))
+				o[rank] = append(o[rank], flush.OperationOf(a.Stage, flush.F))
 			case "W":
-				o[rank] = append(o[rank], flush.LetterOf(a.Stage, flush.W))
+				o[rank] = append(o[rank], flush.OperationOf(a.Stage, flush.W))
 			default:
-				b := flush.LetterOf(a.Stage, flush.B)
+				b := flush.OperationOf(a.Stage, flush.B)
 				o[rank] = append(o[rank], b)
 				if v.Split[a.Stage] && !apart[[2]int{a.Stage, a.MicroBatch}] {
 					o[rank] = append(o[rank], b+1)

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// A Bound is a number, in seconds, that the objective of no schedule is below, and the
-// name of its proof.
+// Bound is a lower bound, in seconds, on the objective of every schedule, with the name of its
+// proof.
 type Bound struct {
 	Value float64
 	By    string
-	GPU   int // -1: all together
+	GPU   int // GPU   int // -1: all GPUs together
 }
 
 // String names the bound.
@@ -23,12 +23,13 @@ func (b *Bound) String() string {
 	return fmt.Sprintf("%s of gpu%d", b.By, b.GPU)
 }
 
-// Bounds returns the closed-form bounds of every GPU, the best first, rounded down by
-// what the additions in them may have been rounded up. They hold for the span and, with
-// what comes before the first and after the last operation of the GPU, for the makespan.
-// Where something is sent to the host they are those of [Instance.Resident], but for little, which
-// counts all that is held, and link. Once v.Stop is closed those of the GPUs so far are
-// returned. O(GPUs·stages·micro-batches²) at most.
+// Bounds returns the closed-form lower bounds of every GPU, the largest first. They are rounded
+// down by more than the accumulated rounding error of their additions. They bound the span; for the
+// makespan they include the time before the first and after the last operation of the GPU.
+//
+// If some stage offloads to the host, the bounds are those of [Instance.Resident], except for
+// little, which counts everything held, and link. Once v.Stop is closed, Bounds returns those of
+// the GPUs computed so far. O(GPUs·stages·micro-batches²).
 func (v *Instance) Bounds() []Bound {
 	var list []Bound
 	all, v := v, v.Resident()
@@ -61,9 +62,10 @@ func (v *Instance) Bounds() []Bound {
 	return list
 }
 
-// Resident returns v without what goes to the host and without what B takes for W: a micro-batch holds from F to B what
-// is left, W what it gives back or, if that is less, what is left, and nothing is copied. At any time that is no more
-// than what v holds, so that what is true of every schedule of it is true of every one of v.
+// Resident returns the relaxation of v without transfers to the host and without the memory that B
+// allocates for W. From F to B a micro-batch holds only the part that is never offloaded; W holds
+// what it frees or that part, whichever is smaller. At any time this is at most what v holds, so a
+// lower bound for the relaxation is a lower bound for v.
 func (v *Instance) Resident() *Instance {
 	if !slices.Contains(v.Sends, true) && !slices.ContainsFunc(v.Memory, func(m [Kinds]int64) bool { return m[B] > 0 }) {
 		return v
@@ -78,8 +80,8 @@ func (v *Instance) Resident() *Instance {
 	return &x
 }
 
-// link is what the link of a GPU to its host copies, one at a time: behind the first F on the GPU, and before
-// the last B.
+// link returns a lower bound from the link of a GPU to its host, which makes one copy at a time:
+// the copies run after the first F on the GPU and before the last B.
 func (v *Instance) link(g int) float64 {
 	first := v.On[g][0]
 	t := v.Time[first][F] + v.Time[first][B]
@@ -89,12 +91,12 @@ func (v *Instance) link(g int) float64 {
 	return t
 }
 
-// Bound returns the best of [Instance.Bounds].
+// Bound returns the largest of [Instance.Bounds].
 func (v *Instance) Bound() Bound { return v.Bounds()[0] }
 
-// forwards returns the least time from the start of F of a stage to the end of F of the
-// last one, backwards that from the start of B of the last one to the start of B of a
-// stage.
+// forwards returns the minimum time from the start of F of a stage to the end of F of the last
+// stage. backwards returns the minimum time from the start of B of the last stage to the start of B
+// of a stage.
 func (v *Instance) forwards(stage int) float64 {
 	t := 0.0
 	for s := stage; s < v.Stages; s++ {
@@ -114,23 +116,21 @@ func (v *Instance) backwards(stage int) float64 {
 	return t
 }
 
-// boundsOf returns the bounds of one GPU.
+// boundsOf returns the bounds of one GPU. Its load is the time that its operations take; the other
+// bounds add idle time to the load or replace it.
 //
-// load: what it computes. All bounds below add to it, or replace it.
+// Warm-up: the first operation of the GPU is F of its first stage, and its first B is that of its
+// last stage. That B starts no earlier than one micro-batch has passed through all later stages and
+// back. Before it the GPU runs only Fs, at most as many as fit in memory; the rest of that time it
+// is idle.
 //
-// warm-up: its first operation is F of its first stage, and B of its last stage the
-// first B; that starts no earlier than the micro-batch has been through all stages behind
-// and back. Predecessor it only Fs run, and no more than fit in the room. The rest of
-// that time it is idle.
+// Cool-down: the last F is that of the last stage and the last micro-batch. Its B starts no earlier
+// than the micro-batch has passed through the later stages and back. In between, the GPU runs B and
+// W of other micro-batches, at most of those that fit in memory at the end of that F together with
+// all stages of the last micro-batch. If memory cannot hold all Fs, the last F follows the first B,
+// so both idle times occur.
 //
-// cool-down: its last F is that of its last stage, of the last micro-batch, and B of
-// both comes no earlier than that has been through the stages behind and back. In between
-// B and W of other micro-batches run, and no more than have memory at the end of that F,
-// which all stages of the last micro-batch have, too. Where the room does not hold
-// all Fs, the last F is after the first B, so that both times of idleness are there.
-//
-// little, round trips and packing: see [Instance.little], [Instance.roundTrips] and
-// [Instance.packing].
+// See [Instance.little], [Instance.roundTrips] and [Instance.packing] for the other three.
 func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 	first, last := v.On[g][0], v.On[g][len(v.On[g])-1]
 	load, all := 0.0, int64(0)
@@ -160,10 +160,10 @@ func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 	return list
 }
 
-// outside makes bounds on the time in which a GPU computes such on the makespan: before
-// it, the first micro-batch comes through the stages before; and after its last B
-// that goes back through them to the first, whose W follows. Behind that B on the GPU
-// only W have been left, of no more than have memory.
+// outside turns bounds on the active time of a GPU into bounds on the makespan. It adds the time
+// that the first micro-batch needs to arrive from the earlier stages, and the time that the last B
+// needs to return to the first stage, whose W follows. After its last B the GPU itself can only run
+// the Ws that fit in memory.
 func (v *Instance) outside(g int, list []Bound) {
 	first := v.On[g][0]
 	head := v.forwards(0) - v.forwards(first)
@@ -174,16 +174,16 @@ func (v *Instance) outside(g int, list []Bound) {
 	}
 }
 
-// An item of [knapsack]: so many pieces at most, each of a size and a value.
+// item is an item of [knapsack]: at most `most` pieces, each with a size and a value.
 type item struct {
 	size  int64
 	value float64
 	most  int
 }
 
-// knapsack returns what the items in a room are worth at most, fractions allowed. What is worth
-// nothing is left out: without a size either it would be as dense as any other, and the order
-// by density none. O(items·log items).
+// knapsack returns the maximum value of the fractional knapsack problem with capacity room. Items
+// without value are removed first: one without size either would be as dense as any other, and the
+// order by density would not be transitive. O(items·log items).
 func knapsack(room int64, items []item) float64 {
 	items = slices.DeleteFunc(items, func(x item) bool { return x.value == 0 })
 	slices.SortStableFunc(items, func(a, b item) int {
@@ -201,7 +201,7 @@ func knapsack(room int64, items []item) float64 {
 	return worth
 }
 
-// mostForward returns how long Fs can run before a B has ended.
+// mostForward returns an upper bound on the time for which Fs can run before the first B ends.
 func (v *Instance) mostForward(g int) float64 {
 	on := v.On[g]
 	if len(on) > 2 {
@@ -223,7 +223,7 @@ func (v *Instance) mostForward(g int) float64 {
 	return most
 }
 
-// fit returns how many micro-batches of a size have room.
+// fit returns how many micro-batches of the given size fit in room, at most all.
 func (v *Instance) fit(room, size int64) int {
 	if size == 0 || room/size >= int64(v.Jobs) {
 		return v.Jobs
@@ -231,8 +231,8 @@ func (v *Instance) fit(room, size int64) int {
 	return int(max(0, room) / size)
 }
 
-// mostBackward returns how long B and W of other micro-batches can run after the last F
-// and before its B.
+// mostBackward returns an upper bound on the time for which B and W of other micro-batches can run
+// between the last F and its B.
 func (v *Instance) mostBackward(g int) float64 {
 	room := v.Room[g] - v.Need(g)
 	if on := v.On[g]; len(on) == 1 {
@@ -250,7 +250,7 @@ func (v *Instance) mostBackward(g int) float64 {
 	return knapsack(room, items)
 }
 
-// mostWeights returns how long W that wait at one time take.
+// mostWeights returns an upper bound on the total time of Ws that are pending at the same time.
 func (v *Instance) mostWeights(g int) float64 {
 	if on := v.On[g]; len(on) == 1 {
 		return float64(v.fit(v.Room[g], -v.Memory[on[0]][W])) * v.Time[on[0]][W]
@@ -262,15 +262,15 @@ func (v *Instance) mostWeights(g int) float64 {
 	return knapsack(v.Room[g], items)
 }
 
-// held returns the least time from the start of F to the end of B of one micro-batch on
-// a stage.
+// held returns the minimum time from the start of F to the end of B of one micro-batch on a stage.
 func (v *Instance) held(s int) float64 { return v.forwards(s) + v.backwards(s) + v.Time[s][B] }
 
-// little is Little's law: memory times time that the micro-batches take, F's until
-// B has ended and W's until W has, is at most what a GPU has while it computes. What goes to the host
-// is there while F, both copies and B run, at least. On a GPU
-// of one stage what is free at first is taken off: from the n-th F to the next, which is
-// F or longer, no more than n micro-batches are there. O(micro-batches).
+// little returns the bound of Little's law. Each micro-batch holds memory of F until B has ended
+// and memory of W until W has ended; the integral of memory over time is at most the capacity times
+// the active time. Offloaded memory is held at least during F, both copies and B.
+//
+// On a GPU with one stage the area that is free during warm-up is added: between the n-th and the
+// next F, a time of at least F, at most n micro-batches are held. O(micro-batches).
 func (v *Instance) little(g int) float64 {
 	if v.Room[g] <= 0 {
 		return 0
@@ -287,37 +287,35 @@ func (v *Instance) little(g int) float64 {
 		for held := v.Memory[s][F]; held < v.Room[g]; held += v.Memory[s][F] { // before the next F
 			area += float64(v.Room[g]-held) * v.Time[s][F]
 			if held/v.Memory[s][F] >= int64(v.Jobs) {
-				return 0 // the room is never full
+				return 0 // return 0 // memory never fills
 			}
 		}
 	}
 	return area / room
 }
 
-// roundTrips follows the micro-batches through all stages. Let S_s(j) be the j-th start
-// of an F of stage s and E_s(j) the j-th end of a B, in order of time, the first start on
-// the GPU at 0 and those on stages before it at any time. Then
+// roundTrips returns a bound that propagates all micro-batches through all stages. Let S_s(j) be
+// the j-th start of an F of stage s and E_s(j) the j-th end of a B in order of time. The first
+// start on the GPU is at 0; those on earlier stages are free. Then
 //
 //	S_s(j) ≥ S_s(j−1) + F_s,  S_s(j) ≥ S_{s−1}(j) + F_{s−1} + delay
 //	E_s(j) ≥ E_s(j−1) + B_s,  E_s(j) ≥ E_{s+1}(j) + delay + B_s
 //
-// for as many have been on the stage before as are on this one. When the j-th F
-// starts, some i micro-batches, itself one, are between F and B, where each holds mem, what this F and
-// those of earlier stages of the GPU have taken, and p wait for their W, with i·mem + p·mem_W in the room. So j − i Bs have
-// ended, and j − i − p Ws, the last
-// of which is no earlier than W after so many Bs:
+// since at least as many micro-batches have passed the previous stage as this one. When the j-th F
+// starts, i micro-batches including this one are between F and B. Each of them holds mem, the
+// memory of this F and of the earlier stages of the GPU. In addition p micro-batches wait for their
+// W, where i·mem + p·mem_W fits in memory. So j − i Bs and j − i − p Ws have ended, and the last of
+// these Ws ends at least W after as many Bs:
 //
 //	S_s(j) ≥ min over i of max(E_s(j−i), E_s(j−i−p) + W_s),  p = ⌊(room − i·mem)/mem_W⌋
 //
-// And from S_s(i) to E_s(j) the GPU runs F and B of n = j − i + 1 micro-batches at least, on
-// all its stages r from s on, since they begin at s and end there; and all their Ws but
-// for what still has memory:
+// Between S_s(i) and E_s(j) the GPU runs F and B of at least n = j − i + 1 micro-batches on all its
+// stages r from s on, since they start and end at s, and all their Ws except those still pending:
 //
 //	E_s(j) ≥ S_s(i) + n·Σ(F_r + B_r) + max(0, n·ΣW_r − late)
 //
-// After the last B on the GPU its W follows. O(stages·micro-batches²) at most.
-//
-// Trips are those of all stages, whose times are overwritten.
+// The W of the last B on the GPU follows it. trips has one element a stage and is overwritten.
+// O(stages·micro-batches²).
 func (v *Instance) roundTrips(g int, trips []*trip) float64 {
 	for _, x := range trips {
 		x.reset()
@@ -348,16 +346,16 @@ func (v *Instance) roundTrips(g int, trips []*trip) float64 {
 	return trips[first].end[v.Jobs] + v.Time[first][W]
 }
 
-// A trip is what [Instance.roundTrips] knows of a stage.
+// trip holds the bounds of [Instance.roundTrips] for one stage.
 type trip struct {
-	start, end          []float64 // by micro-batch, from 1 on
-	wait                []int     // by micro-batches between F and B: how many may wait for W
-	weight              float64   // W
-	work, weights, late float64   // of a micro-batch on the GPU, from this stage on
+	start, end          []float64 // start, end          []float64 // by micro-batch, from 1
+	wait                []int     // wait                []int     // by number of micro-batches between F and B: how many may wait for W
+	weight              float64   // weight              float64   // time of W
+	work, weights, late float64   // work, weights, late float64   // time per micro-batch on the GPU, from this stage on
 	busy, more          float64   // the largest S(i) − (i − 1)·work, and with weights
 }
 
-// trips returns those of all stages.
+// trips returns the trips of all stages.
 func (v *Instance) trips() []*trip {
 	all := make([]*trip, v.Stages)
 	for s := range all {
@@ -366,7 +364,7 @@ func (v *Instance) trips() []*trip {
 	return all
 }
 
-// reset makes all times unknown.
+// reset sets all times to −∞.
 func (x *trip) reset() {
 	minus := math.Inf(-1)
 	for j := range x.start {
@@ -397,7 +395,7 @@ func (v *Instance) trip(s int) *trip {
 	return x
 }
 
-// room returns when there is room for the j-th F.
+// room returns the earliest time at which the j-th F fits in memory.
 func (x *trip) room(j int) float64 {
 	in := len(x.wait) - 1
 	if j <= in {

@@ -8,21 +8,23 @@ import (
 	"workbench/model/platform"
 )
 
-// mostOwn is how many choices for the stages of a GPU are tried.
+// mostOwn is the maximum number of combinations that are enumerated for the stages of one GPU.
 const mostOwn = 64
 
-// AnyChoice returns a bound, in seconds, on the objective of every choice among pipelines of the
-// same stages, made for each stage: that keeps all that its layers save, computes forward again, or sends to
-// the host. The first is one that keeps. +Inf: no choice fits.
+// AnyChoice returns a lower bound, in seconds, on the objective over all choices among pipelines
+// with the same stages. Each stage chooses one of them: to keep all saved activations, to
+// recompute, or to offload to the host. choices[0] keeps everything. AnyChoice returns +Inf if no
+// choice fits.
 //
-// Some choice is made on each GPU, so the least over its own choices of a bound that holds
-// whatever the others choose is a bound, and of the GPUs the largest counts. A stage whose choice is
-// not known has what is best of all: the times of the first, and the least that stays on the GPU
-// ([Instance.Resident]). A schedule of the true choice is one of that: B and then W in the last part of a backward
-// that computes forward again, which end no later and hold no more.
+// Proof. Each GPU makes some choice. The minimum over its own choices of a bound that is valid
+// whatever the other GPUs choose is therefore a bound, and so is the maximum over the GPUs. A stage
+// whose choice is open gets the best of each: the times of choices[0] and the minimum memory that
+// remains on the GPU ([Instance.Resident]). Any schedule of the true choice is a schedule of this
+// relaxation: B and then W run in the last part of a backward that recomputes, end no later and
+// hold no more.
 //
-// O(GPUs·pipelines^(stages of a GPU)) times [Instance.Bounds]; on GPUs of more than mostOwn choices none is
-// known. The bound is ours.
+// O(GPUs·pipelines^(stages of a GPU)) calls of [Instance.Bounds]. GPUs with more than mostOwn
+// choices add no bound. The bound is our own.
 func AnyChoice(choices []*stages.Partition, p platform.Platform) (float64, error) {
 	open := *choices[0]
 	open.Stages = slices.Clone(open.Stages)
@@ -66,7 +68,7 @@ func AnyChoice(choices []*stages.Partition, p platform.Platform) (float64, error
 	return most, nil
 }
 
-// atLeast returns the best bound, +Inf where nothing fits.
+// atLeast returns the best lower bound, +Inf if nothing fits.
 func (v *Instance) atLeast() float64 {
 	if v.Fits() != nil {
 		return math.Inf(1)

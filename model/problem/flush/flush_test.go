@@ -108,7 +108,7 @@ func TestPacking(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Memory = v.Least() + float64(r.IntN(5))
+		p.Memory = v.MinMemory() + float64(r.IntN(5))
 		if v, err = flush.New(in, p); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func verified(t *testing.T, in *stages.Partition, p *plan.Plan) float64 {
 }
 
 // Stages without W on GPUs of several do not weigh in what Bs of others take, whatever they
-// come after: bounds above the optimum were printed here.
+// precede after: bounds above the optimum were printed here.
 func TestStagesWithoutWeights(t *testing.T) {
 	t.Parallel()
 	in := &stages.Partition{Name: "no W", Stages: []stages.Stage{

@@ -7,38 +7,39 @@ import (
 	"slices"
 )
 
-// OneMachine returns the best bound of a GPU that is scheduled alone, or with another one, as good as it
-// gets with the labels that are spent; below what an objective is looked for, and a bound is never above
-// it. GPU −1 and 0: nothing is known, or ctx has ended.
+// OneMachine returns the best bound of a GPU that is scheduled alone or together with one other
+// GPU, with as many labels as the budget allows. below is the objective of interest; the bound
+// never exceeds it. GPU −1 and value 0 mean that no bound was found or ctx has ended.
 //
-// It is the relaxation by one machine that job shops have (Carlier, The one-machine sequencing
-// problem, 1982): all other GPUs run any number of operations at once. So a micro-batch comes to the
-// next operation of the GPU, F of its stages in their order and B in the reverse of it, no earlier
-// than a way after the last one, which is the other stages' time and communication; W follows B.
-// Memory and the one operation at a time are those of the GPU, and of its link to the host. As everywhere, micro-batches are in
-// the order of their numbers.
+// The technique is the one-machine relaxation of job shops (Carlier, The one-machine sequencing
+// problem, 1982): all other GPUs run any number of operations at once. So a micro-batch reaches the
+// next operation of the GPU no earlier than the time of the other stages and of communication after
+// its previous one. The order is F of its stages, then B in reverse; W follows B. The memory limit
+// of the GPU holds, and the GPU and its link to the host run one operation at a time. As
+// everywhere, micro-batches are in order of their numbers.
 //
-// The schedules of that are the paths of a decision diagram. A layer has what may have run after
-// so many operations, by numbers of each; of these a label says when the GPU is free and
-// when each micro-batch on its way arrives, no earlier than that. A label is left out if another one
-// of the same numbers is later in nothing, and labels that are too many are merged: of two, the
-// earlier time of each event, which relaxes both (Bergman, Cire, van Hoeve and Hooker, Decision
-// Diagrams for Optimization, 2016, ch. 4). And no operation waits as long as another
-// B, W or copy to the host could have run: moved there, that delays nothing, and gives memory back earlier.
+// The schedules of the relaxation are the paths of a relaxed decision diagram (Bergman, Cire, van
+// Hoeve and Hooker, Decision Diagrams for Optimization, 2016, ch. 4). A layer has the states after
+// n operations, by the number of each operation. A label of a state has lower bounds on the time at
+// which the GPU is free and each micro-batch arrives. Dominated labels are removed. Labels over the
+// width are merged: the minimum of each time, which relaxes both. Moreover no operation waits while
+// another B, W or copy to the host could have finished: moving that one forward delays nothing and
+// frees memory earlier.
 //
-// A GPU that sends and its link have one order, that in which operations change what is held, as in [Instance]: what takes memory
-// starts when all that has been given back before is free. Two GPUs have that in which operations start: nothing starts before
-// what comes before it. Such a pair is two machines of the job shop, where a micro-batch that comes back to one of them
-// has waited for what the other one runs. Its first GPU, of which the time counts, begins at 0; the other one, if it is before that, with
-// so much time that all Fs that there is memory for have come from there: before the first operation of the first GPU it runs no others.
+// A GPU that offloads and its link share one order, that of the changes of held memory as in
+// [Instance]: an operation that allocates starts after everything freed before it in the order. Two
+// GPUs share the order of starts. Such a pair is a two-machine job shop, in which a micro-batch
+// returning to one GPU has waited for the operations of the other. The first GPU, whose time is
+// bounded, starts at 0. The other GPU, if earlier in the pipeline, starts early enough to have run
+// all Fs that fit in its memory; it runs no others before the first operation of the first GPU.
 //
-// All GPUs are tried with one label for the same numbers, the better half of them with 8, the better
-// half of those with 64; then the best two with each of the others. O(labels·(width + operations on the way)).
+// All GPUs are tried with width 1, the better half with 8, the better half of those with 64, and
+// the best two with each other GPU. O(labels·(width + operations in flight)).
 //
-// Where a GPU and its link are too many labels the bound is that of [Instance.Resident].
+// If a GPU with its link needs too many labels, its bound is that of [Instance.Resident].
 func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
 	if !slices.Contains(v.Sends, true) {
-		v = v.Resident() // a B that takes memory takes none
+		v = v.Resident() // v = v.Resident() // drops the memory that B allocates for W
 	}
 	best := Bound{By: "one-machine", GPU: -1}
 	gpus, least := make([]int, v.GPUs), make([]float64, v.GPUs)
@@ -68,8 +69,8 @@ func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
 	return best
 }
 
-// pairs returns the best bound of some GPUs, each with another one, until there are too many labels. GPUs of several stages
-// have too many from the first pair on.
+// pairs returns the best bound of some GPUs, each paired with another one, until the label budget
+// is spent. GPUs with several stages exceed the budget with the first pair.
 func (v *Instance) pairs(ctx context.Context, gpus []int, below float64) Bound {
 	best := Bound{By: "two-machines"}
 	if v.Stages > v.GPUs {
@@ -93,14 +94,15 @@ func (v *Instance) pairs(ctx context.Context, gpus []int, below float64) Bound {
 	return best
 }
 
-// How many labels there may be: of a GPU and a width, of all pairs, and of a pair that agree in what has run.
+// Label budgets: of one GPU and width, of all pairs; and the width of a pair.
 const (
 	mostLabels = 200_000
 	pairLabels = 500_000
 	pairWidth  = 16
 )
 
-// together returns the bound of some GPUs, the first of which counts, rounded down, and how many labels it took; 0: too many.
+// together returns the bound for gpus, rounded down, and the number of labels it used. It bounds
+// the time of gpus[0]. The bound is 0 if the labels did not suffice.
 func (v *Instance) together(ctx context.Context, gpus []int, width, labels int, below float64) (float64, int) {
 	list := []Bound{{}}
 	if !v.Span() {
@@ -108,7 +110,7 @@ func (v *Instance) together(ctx context.Context, gpus []int, width, labels int, 
 	}
 	m := v.machine(gpus)
 	m.width, m.labels, m.below = width, labels, below-list[0].Value
-	t := m.least(ctx)
+	t := m.shortest(ctx)
 	if t == 0 {
 		return 0, labels - m.labels
 	}
@@ -116,38 +118,38 @@ func (v *Instance) together(ctx context.Context, gpus []int, width, labels int, 
 	return (t + list[0].Value) * down, labels - m.labels
 }
 
-// A machine is some GPUs with their links to the host, and no others. Its steps are F of their stages on the way of a
-// micro-batch, then B, and then Ws and copies.
+// machine is the relaxation to some GPUs and their links to the host. Its steps are F of their
+// stages in pipeline order, then B, then Ws and copies.
 type machine struct {
 	jobs   int     // micro-batches
 	room   []int64 // by GPU
 	steps  []step
 	needs  []need
-	first  []float64 // when nothing has run: when lanes are free, each a GPU or its link, and what is given back on GPUs that send
+	first  []float64 // first  []float64 // initial label: when each lane (a GPU or its link) is free, then when freed memory is available on GPUs that offload
 	lanes  int
-	moves  bool // there are links
+	moves  bool // moves  bool // some GPU has a link
 	width  int
-	below  float64 // what is looked for; the least time of the first GPU, once that is through
-	labels int     // that may still be made
+	below  float64 // below  float64 // target; the minimum time of the first GPU once the search has finished
+	labels int     // labels int     // remaining budget
 }
 
 type step struct {
 	gpu, lane int
 	time      float64
 	memory    int64
-	takes     bool  // memory, at its start
-	given     int   // where labels have when all that the GPU has given back is free; -1: its own lane says so
-	after     []int // steps before, of the same micro-batch
-	needs     []int // of what is not on its lane, or is on its way
+	takes     bool  // takes     bool  // allocates memory, at its start
+	given     int   // given     int   // index in labels of the time when all freed memory of the GPU is available; -1: that of its lane
+	after     []int // after     []int // preceding steps of the same micro-batch
+	needs     []int // needs     []int // indices of needs from another lane or with a delay
 }
 
-// A need is a time from the end of a step to the start of another one, of the same micro-batch.
+// need is a minimum delay between two steps of the same micro-batch, end to start.
 type need struct {
 	from, to int
 	delay    float64
 }
 
-// machine returns some GPUs, of which the first counts.
+// machine returns the relaxation to gpus; gpus[0] is the one whose time is bounded.
 func (v *Instance) machine(gpus []int) *machine {
 	m := &machine{jobs: v.Jobs, lanes: len(gpus)}
 	var on []int
@@ -168,8 +170,8 @@ func (v *Instance) machine(gpus []int) *machine {
 	}
 	v.early(gpus, m.first)
 	slices.Sort(on)
-	of := map[Letter]int{}
-	add := func(l Letter, after Letter, delay float64) {
+	of := map[Operation]int{}
+	add := func(l Operation, after Operation, delay float64) {
 		i, gpu := len(m.steps), slices.Index(gpus, v.GPU[l.Stage()])
 		x := step{gpu: gpu, lane: gpu, time: v.time(l), memory: v.Memory[l.Stage()][l.Kind()], takes: l.Takes(), given: given[gpu]}
 		if l.Copies() {
@@ -178,48 +180,48 @@ func (v *Instance) machine(gpus []int) *machine {
 		of[l] = i
 		m.steps = append(m.steps, x)
 		if after >= 0 {
-			m.come(of[after], i, max(0, delay))
+			m.precede(of[after], i, max(0, delay))
 		}
 	}
 	v.wayOf(on, add)
 	for _, s := range on {
 		if v.Sends[s] {
-			add(LetterOf(s, O), LetterOf(s, F), 0)
-			add(LetterOf(s, P), LetterOf(s, O), 0)
-			m.come(of[LetterOf(s, P)], of[LetterOf(s, B)], 0)
+			add(OperationOf(s, O), OperationOf(s, F), 0)
+			add(OperationOf(s, P), OperationOf(s, O), 0)
+			m.precede(of[OperationOf(s, P)], of[OperationOf(s, B)], 0)
 		}
 		if v.Split[s] {
-			add(LetterOf(s, W), LetterOf(s, B), 0)
+			add(OperationOf(s, W), OperationOf(s, B), 0)
 		}
 	}
 	return m
 }
 
-// wayOf goes through F and B of stages as a micro-batch does: each comes after the one before and a delay, that of the
-// stages between; the first after none, -1.
-func (v *Instance) wayOf(on []int, do func(l, after Letter, delay float64)) {
+// wayOf calls do for F and B of some stages in the order of a micro-batch. Each comes after the
+// previous one and a delay, the time of the stages in between; the first has predecessor -1.
+func (v *Instance) wayOf(on []int, do func(l, after Operation, delay float64)) {
 	last := len(on) - 1
 	for k, s := range on {
 		if k == 0 {
-			do(LetterOf(s, F), -1, 0)
+			do(OperationOf(s, F), -1, 0)
 			continue
 		}
 		p := on[k-1]
-		do(LetterOf(s, F), LetterOf(p, F), v.forwards(p)-v.Time[p][F]-v.forwards(s))
+		do(OperationOf(s, F), OperationOf(p, F), v.forwards(p)-v.Time[p][F]-v.forwards(s))
 	}
 	for k := last; k >= 0; k-- {
 		s := on[k]
 		if k == last {
-			do(LetterOf(s, B), LetterOf(s, F), v.forwards(s)-v.Time[s][F]+v.backwards(s))
+			do(OperationOf(s, B), OperationOf(s, F), v.forwards(s)-v.Time[s][F]+v.backwards(s))
 			continue
 		}
 		p := on[k+1]
-		do(LetterOf(s, B), LetterOf(p, B), v.backwards(s)-v.backwards(p)-v.Time[p][B])
+		do(OperationOf(s, B), OperationOf(p, B), v.backwards(s)-v.backwards(p)-v.Time[p][B])
 	}
 }
 
-// early sets when GPUs before the first of some may begin: so early that the Fs that all of these have memory for are through
-// before the first GPU begins. O(GPUs·stages).
+// early sets the start times of GPUs that precede gpus[0] in the pipeline: early enough that all Fs
+// that fit in their memory end before gpus[0] starts. O(GPUs·stages).
 func (v *Instance) early(gpus []int, free []float64) {
 	most, begin := 0.0, v.On[gpus[0]][0]
 	for _, g := range gpus {
@@ -234,8 +236,9 @@ func (v *Instance) early(gpus []int, free []float64) {
 	}
 }
 
-// come has a step come after another one, which labels say of what is not on one lane.
-func (m *machine) come(from, to int, delay float64) {
+// precede adds a precedence between steps. Labels store it if the steps are on different lanes or
+// have a delay.
+func (m *machine) precede(from, to int, delay float64) {
 	x := &m.steps[to]
 	x.after = append(x.after, from)
 	if m.steps[from].lane != x.lane || delay > 0 {
@@ -244,41 +247,41 @@ func (m *machine) come(from, to int, delay float64) {
 	}
 }
 
-// A reached is what is known behind so many operations of each kind. Of a label, the first
-// numbers are when the lanes are free, and what is given back; then come, need by need, the arrivals of the micro-batches
-// between its steps.
-type reached struct {
+// node is a state of the decision diagram: the number of operations run of each kind. The first
+// numbers of a label are when the lanes are free and when freed memory is available; then, need by
+// need, the arrival times of the micro-batches between its two steps.
+type node struct {
 	count  []int   // by step
 	held   []int64 // by GPU
-	left   float64 // what the first GPU has still to compute
-	todo   int     // so many operations
+	left   float64 // left   float64 // remaining computing time of the first GPU
+	todo   int     // todo   int     // remaining operations of the first GPU
 	labels [][]float64
 }
 
-// A layer is what is reached after so many operations, by count; the list keeps the order in which it
-// was found, so that sums are the same in every run.
+// layer has the nodes after a given number of operations, by count. The list keeps the order of
+// insertion, which makes the result deterministic.
 type layer struct {
-	of   map[string]*reached
-	list []*reached
+	of   map[string]*node
+	list []*node
 }
 
-// least returns the least time of the first GPU, or below if there is none below that; 0: there are too many
-// labels, or ctx has ended.
-func (m *machine) least(ctx context.Context) float64 {
-	from := &reached{count: make([]int, len(m.steps)), held: make([]int64, len(m.room)), labels: [][]float64{m.first}}
+// shortest returns the minimum time of the first GPU, or m.below if that is smaller. It returns 0
+// if the label budget is exceeded or ctx has ended.
+func (m *machine) shortest(ctx context.Context) float64 {
+	from := &node{count: make([]int, len(m.steps)), held: make([]int64, len(m.room)), labels: [][]float64{m.first}}
 	for i := range m.steps {
 		if m.steps[i].lane == 0 {
 			from.left += float64(m.jobs) * m.steps[i].time
 			from.todo += m.jobs
 		}
 	}
-	at := &layer{list: []*reached{from}}
+	at := &layer{list: []*node{from}}
 	for len(at.list) > 0 {
-		next := &layer{of: map[string]*reached{}}
+		next := &layer{of: map[string]*node{}}
 		for _, x := range at.list {
 			m.thin(x)
 			for i := range m.steps {
-				m.run(x, i, next)
+				m.extend(x, i, next)
 			}
 		}
 		if at = next; m.labels < 0 || ctx.Err() != nil {
@@ -288,8 +291,8 @@ func (m *machine) least(ctx context.Context) float64 {
 	return m.below
 }
 
-// can reports whether a micro-batch waits for a step, or is on its way to it, and has room.
-func (m *machine) can(x *reached, i int) bool {
+// enabled reports whether a step has a micro-batch waiting or on its way, and fits in memory.
+func (m *machine) enabled(x *node, i int) bool {
 	s := &m.steps[i]
 	for _, from := range s.after {
 		if x.count[from] <= x.count[i] {
@@ -299,9 +302,9 @@ func (m *machine) can(x *reached, i int) bool {
 	return x.count[i] < m.jobs && x.held[s.gpu]+s.memory <= m.room[s.gpu]
 }
 
-// places returns where labels have when a step can begin: its lane is free, the next micro-batch has arrived, memory that was
-// given back is free.
-func (m *machine) places(x *reached, i int) []int {
+// positions returns the indices in labels of the times that bound the start of a step: its lane is
+// free, the next micro-batch has arrived, freed memory is available.
+func (m *machine) positions(x *node, i int) []int {
 	s := &m.steps[i]
 	list := []int{s.lane}
 	if s.takes && s.given >= 0 {
@@ -317,7 +320,7 @@ func (m *machine) places(x *reached, i int) []int {
 	return list
 }
 
-// earliest returns the latest of some times of a label.
+// earliest returns the maximum of some times of a label.
 func earliest(label []float64, places []int) float64 {
 	t := label[places[0]]
 	for _, at := range places[1:] {
@@ -326,9 +329,9 @@ func earliest(label []float64, places []int) float64 {
 	return t
 }
 
-// run goes on with a step.
-func (m *machine) run(x *reached, i int, next *layer) {
-	if !m.can(x, i) {
+// extend adds to next the labels of x extended by step i.
+func (m *machine) extend(x *node, i int, next *layer) {
+	if !m.enabled(x, i) {
 		return
 	}
 	s := &m.steps[i]
@@ -336,18 +339,18 @@ func (m *machine) run(x *reached, i int, next *layer) {
 		places []int
 		time   float64
 	}
-	var instead []other // what else could run on the lane, and gives memory back
+	var instead []other // var instead []other // operations that could run on the lane instead and free memory
 	for k := range m.steps {
-		if o := &m.steps[k]; k != i && o.lane == s.lane && !o.takes && m.can(x, k) {
-			instead = append(instead, other{m.places(x, k), o.time})
+		if o := &m.steps[k]; k != i && o.lane == s.lane && !o.takes && m.enabled(x, k) {
+			instead = append(instead, other{m.positions(x, k), o.time})
 		}
 	}
-	at, left, todo := m.places(x, i), x.left, x.todo
+	at, left, todo := m.positions(x, i), x.left, x.todo
 	if s.lane == 0 {
 		left -= s.time
 		todo--
 	}
-	var to *reached
+	var to *node
 	for _, label := range x.labels {
 		start := earliest(label, at)
 		end := start + s.time
@@ -370,8 +373,8 @@ func (m *machine) run(x *reached, i int, next *layer) {
 	}
 }
 
-// successor returns what is reached by a step.
-func (m *machine) successor(x *reached, i int, next *layer) *reached {
+// successor returns the node reached from x by step i.
+func (m *machine) successor(x *node, i int, next *layer) *node {
 	count := slices.Clone(x.count)
 	count[i]++
 	key := make([]byte, 0, 2*len(count))
@@ -380,7 +383,7 @@ func (m *machine) successor(x *reached, i int, next *layer) *reached {
 	}
 	to := next.of[string(key)]
 	if to == nil {
-		to = &reached{count: count, held: slices.Clone(x.held)}
+		to = &node{count: count, held: slices.Clone(x.held)}
 		to.held[m.steps[i].gpu] += m.steps[i].memory
 		next.of[string(key)] = to
 		next.list = append(next.list, to)
@@ -388,9 +391,9 @@ func (m *machine) successor(x *reached, i int, next *layer) *reached {
 	return to
 }
 
-// label returns the label behind a step that runs then. What is on a lane begins no earlier than that is free and, without
-// links, than this step.
-func (m *machine) label(x *reached, i int, before []float64, start, end float64) []float64 {
+// label returns the successor of a label when step i runs from start to end. Operations on a lane
+// start no earlier than the lane is free and, without links, no earlier than this step.
+func (m *machine) label(x *node, i int, before []float64, start, end float64) []float64 {
 	s := &m.steps[i]
 	label := append(make([]float64, 0, len(before)+2), before[:len(m.first)]...)
 	if !m.moves {
@@ -406,7 +409,7 @@ func (m *machine) label(x *reached, i int, before []float64, start, end float64)
 		free := label[m.steps[n.to].lane]
 		known := before[at : at+x.count[n.from]-x.count[n.to]]
 		at += len(known)
-		if n.to == i { // the first has run
+		if n.to == i { // if n.to == i { // the first arrival is consumed
 			known = known[1:]
 		}
 		for _, t := range known {
@@ -419,9 +422,8 @@ func (m *machine) label(x *reached, i int, before []float64, start, end float64)
 	return label
 }
 
-// thin leaves out labels that another one is no later than, and merges neighbours until there are
-// no more than the width, those that lose least first.
-func (m *machine) thin(x *reached) {
+// thin removes dominated labels and merges neighbours down to the width, in order of least loss.
+func (m *machine) thin(x *node) {
 	slices.SortFunc(x.labels, slices.Compare[[]float64])
 	kept := x.labels[:0]
 	for _, label := range x.labels {
@@ -435,7 +437,7 @@ func (m *machine) thin(x *reached) {
 	x.labels = kept
 }
 
-// noLater reports whether no time of a is later than that of b.
+// noLater reports whether label a dominates b: no time of a is later than that of b.
 func noLater(a, b []float64) bool {
 	for i := range a {
 		if a[i] > b[i] {
@@ -445,7 +447,7 @@ func noLater(a, b []float64) bool {
 	return true
 }
 
-// merge makes one label of so many pairs of neighbours at most.
+// merge replaces at most the given number of neighbouring pairs of labels by their minimum.
 func merge(labels [][]float64, pairs int) [][]float64 {
 	lost := make([]float64, len(labels)-1)
 	order := make([]int, len(lost))

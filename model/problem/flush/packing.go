@@ -6,45 +6,42 @@ import (
 	"workbench/model/covering"
 )
 
-// A stay is a part of a micro-batch's way in which a GPU holds the same for it: it runs one of
-// its operations, or the micro-batch is at other GPUs.
+// stay is a part of a micro-batch's life in which a GPU holds a constant amount for it: one of its
+// operations runs, or the micro-batch is on other GPUs.
 type stay struct {
 	size    int64
 	running bool
 	forward bool // F, out or round
 	out     bool // between F of the first and F of the last stage
-	depth   int  // the last stage of the GPU, from 0, that it has been through forward and not back; -1: it waits for W
+	depth   int  // depth   int  // the last stage of the GPU, from 0, that it has passed forward and not backward; -1: it waits for W
 }
 
-// packing is a bound that knows what fits at once, where [Instance.little] knows sums. Let the
-// stages of a GPU be 1 to v, S_k what the first k of them hold for a micro-batch. On its way
-// that is
+// packing returns a lower bound from the sets of operations that fit in memory at the same time,
+// where [Instance.little] uses sums only. Let the stages of a GPU be 1 to v, and S_k the memory
+// that the first k of them hold for a micro-batch. The stays of a micro-batch are
 //
 //	F_k           S_k,  while it runs
-//	out to k + 1  S_k,  from its end to F_{k+1}, no shorter than the way
+//	out to k + 1  S_k,  from its end to F_{k+1}, at least the time of the stages between
 //	round         S_v,  from the end of F_v to B_v
 //	B_k           S_k,  while it runs
 //	home to k     S_k,  from the end of B_{k+1} to B_k
-//	W_k           what it gives back, while it runs
+//	W_k           what it frees, while it runs
 //
-// At any time at most one operation runs, all that is there is in the room, and of the
-// micro-batches that are out, with S of theirs together, one is the first to come to stage v,
-// when the others are still there: S + S_v − S_k is in the room, k the furthest that one of
-// them is. What is there at a time is a state, and each stay has its time in some states.
-// Beside that, since not all Fs have room,
+// At any time at most one operation runs and everything held fits in memory. Of the micro-batches
+// that are out, with S of theirs together, one is the first to arrive at stage v while the others
+// are still held: S + S_v − S_k fits in memory, where k is the largest depth of one of them. A
+// state is the multiset of stays at one time. Since memory does not hold all Fs, also
 //
-//	first   before the first F_k or B_v, as long as the way of a micro-batch from F_1 is, there is
-//	        only what comes before that on the way
-//	last    behind the last B_k or F_v, all the way to W_1, there is only what comes behind that,
-//	        and Ws
-//	few     no more than i micro-batches are there for i·F_1 at first and i·B_1 + W_1 at last,
-//	        which are apart if 2i is below the number of micro-batches
+//	first   before the first F_k or B_v, for the time that a micro-batch needs from F_1 to it, there
+//	        are only stays that precede it
+//	last    after the last B_k or F_v, until W_1, there are only stays that follow it, and Ws
+//	few     at most i micro-batches are held for i·F_1 at the start and i·B_1 + W_1 at the end,
+//	        which are disjoint if 2i is less than the number of micro-batches
 //
-// The time of a schedule is no less than the fewest states, in fractions, in which all these
-// have their time: columns of a covering program, found by its duals.
-// What is proved comes from these prices of rows: no state is worth more than
-// [packer.dearest] says, which tries all of them. 0: nothing, since there are too many.
-// O(states) a round.
+// The minimum total time of states that gives every stay its time is a lower bound. It is a
+// fractional covering program, solved by column generation (Gilmore and Gomory 1961). The proof
+// uses the prices of the rows only: no state is worth more than [packer.price] finds, which
+// enumerates all of them. The bound is 0 if there are too many. O(states) a round.
 func (v *Instance) packing(g int) float64 {
 	if need := v.Need(g); need == 0 || v.Room[g]/need >= int64(v.Jobs) {
 		return 0
@@ -65,7 +62,7 @@ func (v *Instance) packing(g int) float64 {
 				if run >= 0 && !(p.stays[run].running && p.during(&p.stays[run], at)) {
 					continue
 				}
-				if !p.dearest(prices, run, at) {
+				if !p.price(prices, run, at) {
 					return proved
 				}
 				most = max(most, p.most)
@@ -85,16 +82,16 @@ func (v *Instance) packing(g int) float64 {
 }
 
 const (
-	mostRounds = 60     // of prices
-	mostStates = 50_000 // that are tried for a price
-	mostFew    = 16     // micro-batches that count as few
+	mostRounds = 60     // mostRounds = 60     // rounds of column generation
+	mostStates = 50_000 // mostStates = 50_000 // states enumerated in a pricing problem
+	mostFew    = 16     // mostFew    = 16     // maximum i of the rows few
 )
 
-// A phase of a schedule on a GPU of v stages: 0 any time, then before the first F of stages 2 to
-// v, before the first B, behind the last B of stages 2 to v, behind the last F.
+// phase is a phase of a schedule on a GPU with v stages: 0 is any time, then before the first F of
+// stages 2 to v, before the first B, after the last B of stages 2 to v, after the last F.
 type phase int
 
-// during reports whether there are such stays in a phase.
+// during reports whether a phase can have a stay.
 func (p *packer) during(x *stay, at phase) bool {
 	d := int(at)
 	switch {
@@ -107,7 +104,7 @@ func (p *packer) during(x *stay, at phase) bool {
 	return x.depth < d-p.depth && (!x.forward || round)
 }
 
-// rows calls do with the rows of a phase: its own and those of the phases that it is a part of.
+// rows calls do with the rows of a phase: its own and those of the phases that contain it.
 func (p *packer) rows(at phase, do func(row int)) {
 	if at == 0 {
 		return
@@ -117,22 +114,22 @@ func (p *packer) rows(at phase, do func(row int)) {
 	}
 }
 
-// packer looks for the state that is worth most.
+// packer solves the pricing problem of [Instance.packing].
 type packer struct {
 	stays  []stay
-	idle   []int // those in which nothing runs: out, the furthest first, round, home
+	idle   []int // idle   []int // stays in which nothing runs: out, deepest first, then round, home
 	room   int64
 	need   int64     // S_v
 	depth  int       // v
 	jobs   int       // micro-batches
-	demand []float64 // times: by stay, by phase but for any time, of few
+	demand []float64 // demand []float64 // minimum times: of stays, of phases except 0, of few
 
 	prices []float64
-	few    []float64 // by micro-batches that are there: what that is worth
+	few    []float64 // few    []float64 // by number of micro-batches held: the price of rows few
 	at     phase
-	count  []int // by idle, of the state at hand
+	count  []int // count  []int // by idle, of the current state
 	best   []int
-	there  int // micro-batches in the best state
+	there  int // there  int // micro-batches in the best state
 	most   float64
 	tried  int
 }
@@ -193,9 +190,9 @@ func (v *Instance) packer(g int) *packer {
 	return p
 }
 
-// dearest finds the state of a phase that is worth most beside an operation that runs (-1:
-// none), false if there are too many states.
-func (p *packer) dearest(prices []float64, run int, at phase) bool {
+// price finds the state of a phase with the maximum value while operation run runs (-1: none). It
+// reports false if there are too many states.
+func (p *packer) price(prices []float64, run int, at phase) bool {
 	p.prices, p.most, p.tried, p.at = prices, 0, 0, at
 	few := prices[len(p.stays)+2*p.depth:]
 	for n := range p.few {
@@ -225,15 +222,15 @@ func (p *packer) dearest(prices []float64, run int, at phase) bool {
 	return p.tried < mostStates
 }
 
-// A state in the making.
+// state is a partial state of the enumeration.
 type state struct {
 	room  int64
 	there int   // micro-batches
-	far   int   // the depth of the furthest that is out; -1: none is
-	out   int64 // what those that are out hold
+	far   int   // far   int   // maximum depth of those that are out; -1: none is
+	out   int64 // out   int64 // memory of those that are out
 }
 
-// try goes through the numbers of micro-batches in the stays from idle[i] on.
+// try enumerates the numbers of micro-batches in the stays idle[i:].
 func (p *packer) try(i int, s state, worth float64) {
 	if p.tried++; p.tried >= mostStates {
 		return
@@ -264,7 +261,7 @@ func (p *packer) try(i int, s state, worth float64) {
 	p.count[i] = 0
 }
 
-// ahead is S of those that are at a depth.
+// ahead returns the memory S of a micro-batch at a depth.
 func (p *packer) ahead(depth int) int64 {
 	for _, i := range p.idle {
 		if p.stays[i].depth == depth {
@@ -274,7 +271,7 @@ func (p *packer) ahead(depth int) int64 {
 	return 0
 }
 
-// column is the best state found beside an operation.
+// column returns the best state found while operation run runs.
 func (p *packer) column(run int, at phase) *covering.Column {
 	c := &covering.Column{}
 	if run >= 0 {

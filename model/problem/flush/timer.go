@@ -11,31 +11,30 @@ import (
 	"workbench/model/plan"
 )
 
-// ErrDeadlock says that of an order no operation can be the next.
+// ErrDeadlock reports an order in which no operation can be next.
 var ErrDeadlock = errors.New("the order has a cycle: GPUs wait for each other")
 
-// A Timer starts the operations of orders as early as they can. It is reused for the
-// next order, so that a search allocates nothing.
+// Timer computes the earliest start times of orders. It can be reused without allocating.
 type Timer struct {
 	v     *Instance
 	jobs  int
-	rows  []row     // by letter
-	end   []float64 // by letter·jobs + micro-batch
-	at    []float64 // the same, of GPUs that send: when it changes what is held
-	count []int32   // by letter: so many have ended
-	next  []int     // by GPU: place in its word
-	free  []float64 // by GPU, then by link to the host: when it is
-	given []float64 // by GPU: when all that the word has given back is free
+	rows  []row     // rows  []row     // by operation
+	end   []float64 // end   []float64 // by operation·jobs + micro-batch
+	at    []float64 // at    []float64 // the same, for GPUs that offload: when the operation changes held memory
+	count []int32   // count []int32   // by operation: how many have been timed
+	next  []int     // next  []int     // by GPU: index in its byEnd
+	free  []float64 // free  []float64 // by GPU, then by link to the host: when it is free
+	given []float64 // given []float64 // by GPU: when all memory freed so far in the byEnd is available
 	first []float64 // by GPU: when it starts
 	queue []int
-	waits []Letter // by GPU that is not in the queue: what its next operation waits for
+	waits []Operation // waits []Operation // by GPU that is not in the queue: what its next operation waits for
 }
 
-// A row is what the timer asks of a letter.
+// row has the timing data of an operation.
 type row struct {
-	time, delay float64 // its own, and that behind the letter it needs
-	from        Letter  // which is this; -1: none
-	wakes       int     // the GPU that may wait for it; -1: none
+	time, delay float64   // time, delay float64 // its duration, and the delay after the operation it needs
+	from        Operation // from        Operation  // the operation it needs; -1: none
+	wakes       int       // wakes       int     // the GPU that may wait for it; -1: none
 }
 
 // NewTimer returns a timer for orders of v.
@@ -43,13 +42,13 @@ func NewTimer(v *Instance) *Timer {
 	t := &Timer{
 		v: v, jobs: v.Jobs, rows: make([]row, Kinds*v.Stages), end: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
 		next: make([]int, v.GPUs), free: make([]float64, 2*v.GPUs), given: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
-		queue: make([]int, 0, v.GPUs), waits: make([]Letter, v.GPUs),
+		queue: make([]int, 0, v.GPUs), waits: make([]Operation, v.GPUs),
 	}
 	if slices.Contains(v.Moves, true) {
 		t.at = make([]float64, len(t.end))
 	}
 	for i := range t.rows {
-		l := Letter(i)
+		l := Operation(i)
 		x := row{time: v.time(l), wakes: -1}
 		x.from, x.delay = v.Needs(l)
 		switch s := l.Stage(); {
@@ -63,7 +62,7 @@ func NewTimer(v *Instance) *Timer {
 	return t
 }
 
-// Run times an order that is complete, GPU g not before release[g]; nil: from 0 on. It
+// Run times a complete order; GPU g starts no earlier than release[g], or 0 if release is nil. It
 // reports whether the order has no deadlock. O(operations).
 func (t *Timer) Run(o Order, release []float64) bool {
 	clear(t.count)
@@ -84,22 +83,23 @@ func (t *Timer) Run(o Order, release []float64) bool {
 		t.queue = t.queue[:len(t.queue)-1]
 		before := t.next[g]
 		if t.v.Moves[g] {
-			t.besideLink(g, o[g])
+			t.runWithLink(g, o[g])
 		} else {
-			t.alone(g, o[g])
+			t.runAlone(g, o[g])
 		}
 		left -= t.next[g] - before
 	}
 	return left == 0
 }
 
-// alone times the next operations of a GPU without copies, as far as what they need is timed, and wakes the GPUs
-// that may wait for them. Its own operations end in the order of its word, so that what an operation of it
-// comes after, and what has given memory back, has ended when the GPU is free.
-func (t *Timer) alone(g int, word []Letter) {
+// runAlone times the next operations of a GPU without copies until one waits for another GPU, and
+// wakes the GPUs that may wait for them. The operations of the GPU end in the order of its
+// sequence, so their predecessors on the GPU have ended, and the memory they freed is available,
+// when it is free.
+func (t *Timer) runAlone(g int, sequence []Operation) {
 	free, i := t.free[g], t.next[g]
-	for ; i < len(word); i++ {
-		l := word[i]
+	for ; i < len(sequence); i++ {
+		l := sequence[i]
 		x, j := &t.rows[l], int(t.count[l])
 		if x.from >= 0 {
 			if int(t.count[x.from]) <= j {
@@ -114,7 +114,7 @@ func (t *Timer) alone(g int, word []Letter) {
 			t.first[g] = free
 		}
 		free += x.time
-		if t.v.Fuses(word, i, t.count) {
+		if t.v.Fuses(sequence, i, t.count) {
 			free += t.rows[l+1].time
 			t.end[int(l+1)*t.jobs+j] = free
 			t.count[l+1]++
@@ -129,11 +129,12 @@ func (t *Timer) alone(g int, word []Letter) {
 	t.free[g], t.next[g] = free, i
 }
 
-// besideLink does the same on a GPU with copies, which run beside the rest of its word: each operation also waits for
-// what it comes after, and one that takes memory for all that the word has given back before it.
-func (t *Timer) besideLink(g int, word []Letter) {
-	for ; t.next[g] < len(word); t.next[g]++ {
-		l := word[t.next[g]]
+// runWithLink is runAlone for a GPU with copies, which run concurrently with its operations. Each
+// operation also waits for its predecessor, and one that allocates memory for everything freed
+// before it in the sequence.
+func (t *Timer) runWithLink(g int, sequence []Operation) {
+	for ; t.next[g] < len(sequence); t.next[g]++ {
+		l := sequence[t.next[g]]
 		x, j, lane := &t.rows[l], int(t.count[l]), g
 		ready := 0.0
 		if x.from >= 0 {
@@ -147,7 +148,7 @@ func (t *Timer) besideLink(g int, word []Letter) {
 			lane += t.v.GPUs
 		}
 		start := max(ready, t.free[lane])
-		if from := t.v.Predecessor(l); from >= 0 { // the word has it before
+		if from := t.v.Predecessor(l); from >= 0 { // if from := t.v.Predecessor(l); from >= 0 { // earlier in the byEnd
 			start = max(start, t.end[int(from)*t.jobs+j])
 		}
 		if l.Takes() {
@@ -171,27 +172,27 @@ func (t *Timer) besideLink(g int, word []Letter) {
 // wake puts a GPU in the queue.
 func (t *Timer) wake(g int) { t.queue, t.waits[g] = append(t.queue, g), -1 }
 
-// time returns how long an operation takes.
-func (v *Instance) time(l Letter) float64 { return v.Time[l.Stage()][l.Kind()] }
+// time returns the duration of an operation, in seconds.
+func (v *Instance) time(l Operation) float64 { return v.Time[l.Stage()][l.Kind()] }
 
-// Needs returns what an operation comes after, of the same micro-batch, and how long
-// what that makes is on its way; -1: nothing. B comes after [Instance.Predecessor], too.
-func (v *Instance) Needs(l Letter) (Letter, float64) {
+// Needs returns the operation of the same micro-batch that l comes after, -1 if none, and the delay
+// until its result arrives. B also comes after [Instance.Predecessor].
+func (v *Instance) Needs(l Operation) (Operation, float64) {
 	s := l.Stage()
 	switch {
 	case l.Kind() == B && s < v.Stages-1:
-		return LetterOf(s+1, B), v.Delay[s]
+		return OperationOf(s+1, B), v.Delay[s]
 	case l.Kind() == F && s > 0:
-		return LetterOf(s-1, F), v.Delay[s-1]
+		return OperationOf(s-1, F), v.Delay[s-1]
 	}
 	return v.Predecessor(l), 0
 }
 
-// End returns when an operation ends.
-func (t *Timer) End(l Letter, job int) float64 { return t.end[int(l)*t.jobs+job] }
+// End returns the end of an operation in the last order.
+func (t *Timer) End(l Operation, job int) float64 { return t.end[int(l)*t.jobs+job] }
 
-// Span and Makespan return those of the last order. A GPU may well start later than it
-// did and end at the same time, which [Instance.Schedule] sees to.
+// Span and Makespan return those of the last order. A GPU may be able to start later and end at the
+// same time; [Instance.Schedule] takes this into account.
 func (t *Timer) Span() float64 {
 	span := 0.0
 	for g := range t.first {
@@ -202,7 +203,7 @@ func (t *Timer) Span() float64 {
 	return span
 }
 
-// MeanSpan is the mean over the GPUs.
+// MeanSpan returns the mean span over the GPUs.
 func (t *Timer) MeanSpan() float64 {
 	sum := 0.0
 	for g := range t.first {
@@ -215,7 +216,7 @@ func (t *Timer) MeanSpan() float64 {
 
 func (t *Timer) Makespan() float64 { return slices.Max(t.free) }
 
-// Objective returns the one that is minimised.
+// Objective returns the objective value of the last order.
 func (t *Timer) Objective() float64 {
 	if t.v.Span() {
 		return t.Span()
@@ -226,18 +227,17 @@ func (t *Timer) Objective() float64 {
 // Schedule is an order with its times.
 type Schedule struct {
 	Order Order
-	Start [][]float64 // as Order
-	at    [][]float64 // as Order, of GPUs that send: when an operation changes what is held
+	Start [][]float64 // Start [][]float64 // indexed as Order
+	at    [][]float64 // at    [][]float64 // indexed as Order, for GPUs that offload: when an operation changes held memory
 	Span, Makespan,
 	Objective float64
 }
 
-// Schedule times an order so that its objective is least. The makespan is least if
-// everything starts as early as it can. The span is least if every GPU starts so late
-// that its last operation ends one period T later, T the least for which there are such
-// times: what comes after what, beside, if T is added from the last end of each GPU
-// to its first start, is a cyclic schedule, and T its largest cycle ratio. The error
-// is [ErrDeadlock]. O(operations) a pass of [cycleratio.Graph.Least].
+// Schedule returns the schedule of an order with the minimum objective. The makespan is minimum if
+// every operation starts as early as possible. The minimum span is the smallest period T for which
+// the last operation of every GPU can end T after its first one starts. Adding these precedences
+// yields a cyclic schedule, whose minimum T is its maximum cycle ratio. The error is [ErrDeadlock].
+// O(operations) a pass of [cycleratio.Graph.MinMemory].
 func (v *Instance) Schedule(o Order) (*Schedule, error) {
 	t := NewTimer(v)
 	if !t.Run(o, nil) {
@@ -255,8 +255,8 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 		Objective: t.Objective(),
 	}
 	count := make([]int, Kinds*v.Stages)
-	for g, word := range o {
-		for _, l := range word {
+	for g, sequence := range o {
+		for _, l := range sequence {
 			if v.Moves[g] {
 				s.at[g] = append(s.at[g], t.at[int(l)*t.jobs+count[l]])
 			}
@@ -267,38 +267,37 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 	return s, nil
 }
 
-// releases returns when the GPUs start for the least span. t has timed the order from 0
-// on.
+// releases returns the start times of the GPUs for the minimum span; t has timed the order from 0.
 func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	var g cycleratio.Graph
-	event := make([]int, Kinds*v.Stages*v.Jobs) // by letter and micro-batch
+	event := make([]int, Kinds*v.Stages*v.Jobs) // event := make([]int, Kinds*v.Stages*v.Jobs) // by operation and micro-batch
 	type placed struct {
 		event int
 		end   float64
 	}
-	var sequence []placed
+	var byEnd []placed
 	n, busy := 0, 0.0
 	count := make([]int, Kinds*v.Stages)
-	for _, word := range o {
-		for _, l := range word {
+	for _, sequence := range o {
+		for _, l := range sequence {
 			k := int(l)*v.Jobs + count[l]
 			event[k] = n
-			sequence = append(sequence, placed{n, t.end[k]})
+			byEnd = append(byEnd, placed{n, t.end[k]})
 			count[l]++
 			n++
 		}
 	}
 	g.Reset(n)
-	slices.SortStableFunc(sequence, func(a, b placed) int { return cmp.Compare(a.end, b.end) })
-	for _, x := range sequence {
+	slices.SortStableFunc(byEnd, func(a, b placed) int { return cmp.Compare(a.end, b.end) })
+	for _, x := range byEnd {
 		g.Order(x.event)
 	}
 	clear(count)
 	first := make([]int, len(o))
-	for gpu, word := range o {
+	for gpu, sequence := range o {
 		none, load := placed{event: -1}, 0.0
-		last, given := [2]placed{none, none}, [2]placed{none, none} // of the GPU and of its link
-		for i, l := range word {
+		last, given := [2]placed{none, none}, [2]placed{none, none} // last, given := [2]placed{none, none}, [2]placed{none, none} // of the GPU and of its link
+		for i, l := range sequence {
 			j, lane := count[l], 0
 			if l.Copies() {
 				lane = 1
@@ -347,26 +346,27 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	return release, nil
 }
 
-// late returns how much after the end of an operation other stages get its result: a B that is one with its W ends with that.
-func (v *Instance) late(t *Timer, l Letter, job int) float64 {
+// late returns how long after the end of an operation other stages get its result. A B fused with
+// its W delivers at the end of W.
+func (v *Instance) late(t *Timer, l Operation, job int) float64 {
 	if !v.Fused || l.Kind() != B || !v.Split[l.Stage()] || v.Moves[v.GPU[l.Stage()]] || t.End(l, job) < t.End(l+1, job) {
 		return 0
 	}
 	return v.time(l + 1)
 }
 
-// Fuses reports whether the operation at a place of a sequence is a B that is one with its W ([Instance.Fused]); count has how
-// many there are before it, by letter.
-func (v *Instance) Fuses(word []Letter, i int, count []int32) bool {
-	return v.Fused && i+1 < len(word) && word[i].Kind() == B && word[i+1] == word[i]+1 && count[word[i]] == count[word[i+1]] &&
-		!v.Separate[[2]int{int(word[i]), int(count[word[i]])}]
+// Fuses reports whether sequence[i] is a B fused with its W ([Instance.Fused]). count has the
+// number of earlier operations of each kind and stage.
+func (v *Instance) Fuses(sequence []Operation, i int, count []int32) bool {
+	return v.Fused && i+1 < len(sequence) && sequence[i].Kind() == B && sequence[i+1] == sequence[i]+1 && count[sequence[i]] == count[sequence[i+1]] &&
+		!v.Separate[[2]int{int(sequence[i]), int(count[sequence[i]])}]
 }
 
-// Names are those of the kinds of operation in plans.
+// Names has the names of the kinds of operation in plans.
 var Names = [Kinds]string{plan.OpF, plan.OpB, plan.OpW, plan.OpO, plan.OpP}
 
-// Plan returns a schedule as a plan, with what it claims. What a GPU and its link do is listed in the order of
-// the instants at which it changes what is held.
+// Plan returns a schedule as a plan with its claims. The operations of a GPU and its link are
+// listed by the time at which they change held memory.
 func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 	p := plan.New(Problem, method, v.Partition, v.Platform)
 	count := make([]int, Kinds*v.Stages)
@@ -375,15 +375,15 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 		at     float64
 		change int64
 	}
-	for g, word := range s.Order {
+	for g, sequence := range s.Order {
 		held := v.Overhead[g]
 		for _, stage := range v.On[g] {
 			held += int64(v.Partition.Stages[stage].Weight)
 		}
-		ops := make([]listed, len(word))
+		ops := make([]listed, len(sequence))
 		fused, last := make([]int32, Kinds*v.Stages), false
-		for i, l := range word {
-			one := v.Fuses(word, i, fused)
+		for i, l := range sequence {
+			one := v.Fuses(sequence, i, fused)
 			fused[l]++
 			count[l]++
 			o := plan.Op{Op: Names[l.Kind()], Stage: l.Stage() + 1, MicroBatch: count[l], Resource: "gpu" + strconv.Itoa(g), Start: s.Start[g][i]}
@@ -395,7 +395,7 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 				ops[i].at = s.at[g][i]
 			}
 			if kept := max(0, v.Memory[l.Stage()][B]); one {
-				ops[i].change -= kept // a B that is one with its W takes nothing for it
+				ops[i].change -= kept // ops[i].change -= kept // a fused B allocates nothing for W
 			} else if last {
 				ops[i].change += kept
 			}
@@ -414,7 +414,7 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 	return p
 }
 
-// OrderOf returns the order of a plan, false if it is no complete one.
+// OrderOf returns the order of a plan, and false if it is not complete.
 func (v *Instance) OrderOf(p *plan.Plan) (Order, bool) {
 	o := make(Order, v.GPUs)
 	for k := range p.Ops {
@@ -424,7 +424,7 @@ func (v *Instance) OrderOf(p *plan.Plan) (Order, bool) {
 			return nil, false
 		}
 		g := v.GPU[x.Stage-1]
-		o[g] = append(o[g], LetterOf(x.Stage-1, kind))
+		o[g] = append(o[g], OperationOf(x.Stage-1, kind))
 	}
 	return o, v.Complete(o)
 }

@@ -1,24 +1,24 @@
-// Package flush is the view of pipelines that flush: m micro-batches pass forward and
-// backward through stages on several GPUs, and then the weights change. F, B and W of a
-// stage are operations of their own (Qi, Wan, Huang and Lin, Zero Bubble Pipeline
-// Parallelism, ICLR 2024); with one operation at a time on a GPU it is a job shop in
-// which jobs come back to their machines, with a memory on each of them.
+// Package flush is the model of synchronous pipeline schedules: m micro-batches pass forward and
+// backward through stages on several GPUs, and then the weights change. F, B and W of a stage are
+// separate operations (Qi, Wan, Huang and Lin, Zero Bubble Pipeline Parallelism, ICLR 2024). With
+// one operation at a time on each GPU this is a job shop with recirculation and a memory limit for
+// each machine.
 //
-// All micro-batches are alike. So some best schedule takes them in the order of their
-// numbers at every kind of operation of every stage: let the j-th F of a stage be that
-// of micro-batch j, and so on. The j-th to end before an operation still ends no later
-// than the j-th to start after it starts, since as many have started as have ended
-// before them; who holds memory is not asked, only how many do. So the order of a GPU
-// is a word of [Letter]s, and the number of a micro-batch is how often the letter has
-// been there before.
+// All micro-batches are identical. So some optimal schedule processes them in the order of their
+// numbers at every kind of operation of every stage. Proof: number the micro-batches at each
+// operation by their order there. The j-th predecessor to end still ends no later than the j-th
+// successor starts, since at least as many predecessors have ended as successors have started; and
+// memory depends on the counts only. So the order of a GPU is a sequence of [Operation] values, and
+// the number of a micro-batch is the number of earlier occurrences of the operation.
 //
-// A stage may send a part of what its F keeps to the host, of every micro-batch alike: O copies it out
-// behind F, P copies it in before B, on a link that each GPU has to its host and that takes
-// one copy at a time, either way, as everywhere in workbench. The memory is free when O has ended and taken
-// when P starts. Each operation changes the memory at one instant: F and P at their start, B, W and
-// O at their end. The word of a GPU has the letters of all of them in the order of these instants. So it says in which order GPU and
-// link run theirs, and what is held; and an F or P starts no earlier than what is before it in
-// the word has been given back. Any schedule reads as such a word, and no word's schedule is later than it.
+// A stage may offload a part of what its F saves to the host, the same for every micro-batch. O
+// copies it out after F, and P copies it in before B, on a link of the GPU that makes one copy at a
+// time in either direction. The memory is free when O has ended and allocated when P starts. Each
+// operation changes memory at one time: F and P at their start, B, W and O at their end. The
+// sequence of a GPU has all its operations in the order of these times. It determines the order of
+// the GPU, that of its link, and the memory held; and F and P start no earlier than everything
+// freed before them in the sequence is available. Every schedule has such a sequence, and timing
+// that sequence is never later than the schedule.
 package flush
 
 import (
@@ -40,61 +40,62 @@ const (
 	F = iota
 	B
 	W
-	O // copies to the host
-	P // copies from the host
+	O // O // copy to the host
+	P // P // copy from the host
 
-	Kinds // how many there are
+	Kinds // Kinds // number of kinds
 )
 
-// A Letter is a kind of operation of a stage, Kinds·stage + kind, stages from 0.
-type Letter int32
+// Operation is a kind of operation of a stage, Kinds·stage + kind; stages count from 0.
+type Operation int32
 
-// On returns the letter of a kind of a stage.
-func LetterOf(stage, kind int) Letter { return Letter(Kinds*stage + kind) }
+// OperationOf returns the operation of a kind and stage.
+func OperationOf(stage, kind int) Operation { return Operation(Kinds*stage + kind) }
 
-func (l Letter) Stage() int { return int(l) / Kinds }
-func (l Letter) Kind() int  { return int(l) % Kinds }
+func (l Operation) Stage() int { return int(l) / Kinds }
+func (l Operation) Kind() int  { return int(l) % Kinds }
 
 // Copies reports whether an operation runs on the link to the host.
-func (l Letter) Copies() bool { return l.Kind() >= O }
+func (l Operation) Copies() bool { return l.Kind() >= O }
 
-// Takes reports whether it takes memory, at its start; others give it back, at their end.
-func (l Letter) Takes() bool { return l.Kind() == F || l.Kind() == P }
+// Takes reports whether an operation allocates memory, at its start. Others free it at their end.
+func (l Operation) Takes() bool { return l.Kind() == F || l.Kind() == P }
 
-// An Order has a word for each GPU.
-type Order [][]Letter
+// Order has the sequence of operations of each GPU.
+type Order [][]Operation
 
-// Instance is a partition on GPUs, and what methods ask of it.
+// Instance is a partition on GPUs with the data that methods need.
 type Instance struct {
 	Partition *stages.Partition
-	Platform  platform.Platform // as plans have it, nothing left open
+	Platform  platform.Platform // Platform  platform.Platform // with all defaults filled in
 	GPUs      int
 	Stages    int
 	Jobs      int     // micro-batches
 	GPU       []int   // of each stage
-	On        [][]int // the stages of each GPU, the first first
+	On        [][]int // On        [][]int // the stages of each GPU, in pipeline order
 	Time      [][Kinds]float64
-	Delay     []float64      // from a stage to the next, either way
-	Memory    [][Kinds]int64 // change by each kind of operation
+	Delay     []float64      // Delay     []float64      // between a stage and the next, in either direction
+	Memory    [][Kinds]int64 // Memory    [][Kinds]int64 // change by each kind of operation
 	Overhead  []int64        // of each GPU: the largest of its stages
-	Room      []int64        // of each GPU beside its weights and overhead; negative: less than these
-	Split     []bool         // there is a W
-	Sends     []bool         // there are O and P
-	Moves     []bool         // by GPU: some stage of it sends
+	Room      []int64        // Room      []int64        // memory of each GPU less weights and overhead; negative: these do not fit
+	Split     []bool         // Split     []bool         // the stage has W
+	Sends     []bool         // Sends     []bool         // the stage has O and P
+	Moves     []bool         // Moves     []bool         // by GPU: some stage on it offloads
 	Stop      plan.Stop      // once closed, ends Bounds early; nil: never
-	// Fused says that a W directly behind the B of its micro-batch is one operation with it, as PyTorch runs them: other
-	// stages get the gradient when both have ended, and B takes no memory for W. See [stages.Torch].
+	// Fused makes a W directly after the B of its micro-batch one operation with it, as PyTorch
+	// runs them. Other stages get the gradient when both have ended, and B allocates no memory for
+	// W. See [stages.Torch].
 	Fused bool
-	// Separate has the Bs, by letter and micro-batch, that are not one operation with a W behind them all the same; it may be nil.
+	// Separate has the Bs, by operation and micro-batch, that are not fused with a W that follows
+	// directly. It may be nil.
 	Separate map[[2]int]bool
 }
 
-// DefaultMicroBatches is how many there are where nothing is said.
+// DefaultMicroBatches is the number of micro-batches if none is given.
 const DefaultMicroBatches = 8
 
-// Complete returns the platform with what follows from the rest where nothing is said:
-// the GPUs from stages and placement, two stages on each unless the placement is
-// straight.
+// Complete returns the platform with defaults filled in. The number of GPUs follows from stages and
+// placement: one stage on each GPU for the straight placement, otherwise two.
 func Complete(in *stages.Partition, p platform.Platform) platform.Platform {
 	p.MicroBatches = cmp.Or(p.MicroBatches, DefaultMicroBatches)
 	p.Placement = cmp.Or(p.Placement, plan.Straight)
@@ -108,12 +109,12 @@ func Complete(in *stages.Partition, p platform.Platform) platform.Platform {
 	return p
 }
 
-// MostOperations is how many operations an instance may have: what times, plans and replays them cannot be interrupted and takes about
-// 5 µs for each.
+// MostOperations is the maximum number of operations of an instance. Timing, planning and replay
+// cannot be interrupted and take about 5 µs for each.
 const MostOperations = 1 << 18
 
-// New returns the view of a valid partition. The error says which stages the placement
-// has no GPU for, or what else is no such pipeline.
+// New returns the instance of a valid partition. The error says why the placement or the platform
+// is not valid for it.
 func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 	p = Complete(in, p)
 	n := len(in.Stages)
@@ -152,7 +153,8 @@ func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 	return v, nil
 }
 
-// fill computes what depends on where the stages are: listed has the GPU of each, nil if the placement has a name.
+// fill computes the data that depends on the placement; listed has the GPU of each stage, nil if
+// the placement has a name.
 func (v *Instance) fill(listed []int) {
 	v.On, v.Room, v.Overhead, v.Moves = make([][]int, v.GPUs), make([]int64, v.GPUs), make([]int64, v.GPUs), make([]bool, v.GPUs)
 	const most = 1 << 62
@@ -205,33 +207,33 @@ func (v *Instance) Kinds(stage int) []int {
 	return kinds[:2]
 }
 
-// Predecessor returns the letter of the same stage that one comes after, for each micro-batch: O after F, P
-// after O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
-func (v *Instance) Predecessor(l Letter) Letter {
+// Predecessor returns the operation of the same stage that l comes after for each micro-batch: O
+// after F, P after O, B after P or, without offloading, after F, W after B. It returns -1 for F.
+func (v *Instance) Predecessor(l Operation) Operation {
 	s := l.Stage()
 	switch l.Kind() {
 	case B:
 		if v.Sends[s] {
-			return LetterOf(s, P)
+			return OperationOf(s, P)
 		}
-		return LetterOf(s, F)
+		return OperationOf(s, F)
 	case W:
-		return LetterOf(s, B)
+		return OperationOf(s, B)
 	case O:
-		return LetterOf(s, F)
+		return OperationOf(s, F)
 	case P:
-		return LetterOf(s, O)
+		return OperationOf(s, O)
 	}
 	return -1
 }
 
-// Span reports whether the span is minimised, and not the makespan.
+// Span reports whether the objective is the span; otherwise it is the makespan.
 func (v *Instance) Span() bool { return v.Platform.Objective == plan.SpanObjective }
 
-// Need returns the most that a GPU holds of one micro-batch on its way forward through all its stages,
-// those before having sent what they send: the least room with which there is a schedule, one
-// micro-batch after the other. With less there is none, since B of the last stage comes after
-// all F, and of these each holds what it takes.
+// Need returns the minimum memory, beyond weights and overhead, with which a GPU has a schedule:
+// the most it holds for one micro-batch on the way forward through all its stages, each earlier
+// stage having offloaded its part. It is sufficient, one micro-batch after the other. It is
+// necessary, since B of the last stage comes after all Fs.
 func (v *Instance) Need(gpu int) int64 {
 	need, held := int64(0), int64(0)
 	for _, s := range v.On[gpu] {
@@ -245,8 +247,8 @@ func (v *Instance) Need(gpu int) int64 {
 	return need
 }
 
-// Least returns the least memory of a GPU for which there is a schedule, in units.
-func (v *Instance) Least() float64 {
+// MinMemory returns the minimum memory of a GPU for which there is a schedule, in memory units.
+func (v *Instance) MinMemory() float64 {
 	least := 0.0
 	for g := range v.On {
 		weights := float64(v.Overhead[g])
@@ -258,12 +260,12 @@ func (v *Instance) Least() float64 {
 	return least
 }
 
-// Fits returns why there is no schedule, nil if there is one.
+// Fits returns why no schedule exists, nil if one does.
 func (v *Instance) Fits() error {
 	for g := range v.On {
 		if v.Room[g] < v.Need(g) {
 			return &plan.Infeasible{
-				Problem: Problem, Memory: v.Least(), Given: v.Platform.Memory, Unit: v.Partition.Unit,
+				Problem: Problem, Memory: v.MinMemory(), Given: v.Platform.Memory, Unit: v.Partition.Unit,
 				Why: fmt.Sprintf("gpu%d holds its weights and one micro-batch", g),
 			}
 		}
@@ -271,7 +273,7 @@ func (v *Instance) Fits() error {
 	return nil
 }
 
-// Ops returns how many operations there are.
+// Ops returns the number of operations.
 func (v *Instance) Ops() int {
 	n := 0
 	for s := range v.Stages {
@@ -280,23 +282,24 @@ func (v *Instance) Ops() int {
 	return n
 }
 
-// KeepsMemory reports whether an order keeps every GPU within its room. O(operations).
+// KeepsMemory reports whether an order respects the memory of every GPU. O(operations).
 func (v *Instance) KeepsMemory(o Order) bool {
 	count := make([]int32, Kinds*v.Stages)
-	for g, word := range o {
-		if !v.HoldsOn(g, word, count) {
+	for g, sequence := range o {
+		if !v.HoldsOn(g, sequence, count) {
 			return false
 		}
 	}
 	return true
 }
 
-// HoldsOn does the same of one GPU. Count, by letter and 0 for those of the GPU, is scratch. O(operations).
-func (v *Instance) HoldsOn(g int, word []Letter, count []int32) bool {
+// HoldsOn reports whether the sequence of one GPU respects its memory. count is scratch, by
+// operation, and 0 for those of the GPU. O(operations).
+func (v *Instance) HoldsOn(g int, sequence []Operation, count []int32) bool {
 	held := int64(0)
-	for i, l := range word {
+	for i, l := range sequence {
 		held += v.Memory[l.Stage()][l.Kind()]
-		if held > v.Room[g] && !v.Fuses(word, i, count) {
+		if held > v.Room[g] && !v.Fuses(sequence, i, count) {
 			return false
 		}
 		count[l]++
@@ -304,15 +307,15 @@ func (v *Instance) HoldsOn(g int, word []Letter, count []int32) bool {
 	return true
 }
 
-// Complete reports whether an order has every operation, after what it needs on its
-// own GPU. O(operations).
+// Complete reports whether an order has every operation once for each micro-batch, after its
+// predecessor on the same GPU. O(operations).
 func (v *Instance) Complete(o Order) bool {
 	if len(o) != v.GPUs {
 		return false
 	}
 	count := make([]int, Kinds*v.Stages)
-	for g, word := range o {
-		for _, l := range word {
+	for g, sequence := range o {
+		for _, l := range sequence {
 			s := l.Stage()
 			if s < 0 || s >= v.Stages || v.GPU[s] != g || !slices.Contains(v.Kinds(s), l.Kind()) {
 				return false
@@ -325,7 +328,7 @@ func (v *Instance) Complete(o Order) bool {
 	}
 	for s := range v.Stages {
 		for _, k := range v.Kinds(s) {
-			if count[LetterOf(s, k)] != v.Jobs {
+			if count[OperationOf(s, k)] != v.Jobs {
 				return false
 			}
 		}
