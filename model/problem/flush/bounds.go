@@ -12,7 +12,7 @@ import (
 type Bound struct {
 	Value float64
 	By    string
-	GPU   int // GPU   int // -1: all GPUs together
+	GPU   int // -1: all GPUs together
 }
 
 // String names the bound.
@@ -287,7 +287,7 @@ func (v *Instance) little(g int) float64 {
 		for held := v.Memory[s][F]; held < v.Room[g]; held += v.Memory[s][F] { // before the next F
 			area += float64(v.Room[g]-held) * v.Time[s][F]
 			if held/v.Memory[s][F] >= int64(v.Jobs) {
-				return 0 // return 0 // memory never fills
+				return 0 // memory never fills
 			}
 		}
 	}
@@ -348,10 +348,10 @@ func (v *Instance) roundTrips(g int, trips []*trip) float64 {
 
 // trip holds the bounds of [Instance.roundTrips] for one stage.
 type trip struct {
-	start, end          []float64 // start, end          []float64 // by micro-batch, from 1
-	wait                []int     // wait                []int     // by number of micro-batches between F and B: how many may wait for W
-	weight              float64   // weight              float64   // time of W
-	work, weights, late float64   // work, weights, late float64   // time per micro-batch on the GPU, from this stage on
+	start, end          []float64 // by micro-batch, from 1
+	wait                []int     // by number of micro-batches between F and B: how many may wait for W
+	weight              float64   // time of W
+	work, weights, late float64   // time per micro-batch on the GPU, from this stage on
 	busy, more          float64   // the largest S(i) − (i − 1)·work, and with weights
 }
 

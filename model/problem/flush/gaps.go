@@ -34,7 +34,7 @@ func (v *Instance) gaps(from float64) float64 {
 		high += step
 	}
 	if low == high {
-		return 0 // return 0 // from itself is feasible
+		return 0 // from itself is feasible
 	}
 	for range 50 {
 		if middle := low + (high-low)/2; v.feasible(middle, up) {

@@ -39,7 +39,7 @@ import (
 // If a GPU with its link needs too many labels, its bound is that of [Instance.Resident].
 func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
 	if !slices.Contains(v.Sends, true) {
-		v = v.Resident() // v = v.Resident() // drops the memory that B allocates for W
+		v = v.Resident() // drops the memory that B allocates for W
 	}
 	best := Bound{By: "one-machine", GPU: -1}
 	gpus, least := make([]int, v.GPUs), make([]float64, v.GPUs)
@@ -125,22 +125,22 @@ type machine struct {
 	room   []int64 // by GPU
 	steps  []step
 	needs  []need
-	first  []float64 // first  []float64 // initial label: when each lane (a GPU or its link) is free, then when freed memory is available on GPUs that offload
+	first  []float64 // initial label: when each lane (a GPU or its link) is free, then when freed memory is available on GPUs that offload
 	lanes  int
-	moves  bool // moves  bool // some GPU has a link
+	moves  bool // some GPU has a link
 	width  int
-	below  float64 // below  float64 // target; the minimum time of the first GPU once the search has finished
-	labels int     // labels int     // remaining budget
+	below  float64 // target; the minimum time of the first GPU once the search has finished
+	labels int     // remaining budget
 }
 
 type step struct {
 	gpu, lane int
 	time      float64
 	memory    int64
-	takes     bool  // takes     bool  // allocates memory, at its start
-	given     int   // given     int   // index in labels of the time when all freed memory of the GPU is available; -1: that of its lane
-	after     []int // after     []int // preceding steps of the same micro-batch
-	needs     []int // needs     []int // indices of needs from another lane or with a delay
+	takes     bool  // allocates memory, at its start
+	given     int   // index in labels of the time when all freed memory of the GPU is available; -1: that of its lane
+	after     []int // preceding steps of the same micro-batch
+	needs     []int // indices of needs from another lane or with a delay
 }
 
 // need is a minimum delay between two steps of the same micro-batch, end to start.
@@ -253,8 +253,8 @@ func (m *machine) precede(from, to int, delay float64) {
 type node struct {
 	count  []int   // by step
 	held   []int64 // by GPU
-	left   float64 // left   float64 // remaining computing time of the first GPU
-	todo   int     // todo   int     // remaining operations of the first GPU
+	left   float64 // remaining computing time of the first GPU
+	todo   int     // remaining operations of the first GPU
 	labels [][]float64
 }
 
@@ -339,7 +339,7 @@ func (m *machine) extend(x *node, i int, next *layer) {
 		places []int
 		time   float64
 	}
-	var instead []other // var instead []other // operations that could run on the lane instead and free memory
+	var instead []other // operations that could run on the lane instead and free memory
 	for k := range m.steps {
 		if o := &m.steps[k]; k != i && o.lane == s.lane && !o.takes && m.enabled(x, k) {
 			instead = append(instead, other{m.positions(x, k), o.time})
@@ -409,7 +409,7 @@ func (m *machine) label(x *node, i int, before []float64, start, end float64) []
 		free := label[m.steps[n.to].lane]
 		known := before[at : at+x.count[n.from]-x.count[n.to]]
 		at += len(known)
-		if n.to == i { // if n.to == i { // the first arrival is consumed
+		if n.to == i { // the first arrival is consumed
 			known = known[1:]
 		}
 		for _, t := range known {

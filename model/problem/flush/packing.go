@@ -13,7 +13,7 @@ type stay struct {
 	running bool
 	forward bool // F, out or round
 	out     bool // between F of the first and F of the last stage
-	depth   int  // depth   int  // the last stage of the GPU, from 0, that it has passed forward and not backward; -1: it waits for W
+	depth   int  // the last stage of the GPU, from 0, that it has passed forward and not backward; -1: it waits for W
 }
 
 // packing returns a lower bound from the sets of operations that fit in memory at the same time,
@@ -82,9 +82,9 @@ func (v *Instance) packing(g int) float64 {
 }
 
 const (
-	mostRounds = 60     // mostRounds = 60     // rounds of column generation
-	mostStates = 50_000 // mostStates = 50_000 // states enumerated in a pricing problem
-	mostFew    = 16     // mostFew    = 16     // maximum i of the rows few
+	mostRounds = 60     // rounds of column generation
+	mostStates = 50_000 // states enumerated in a pricing problem
+	mostFew    = 16     // maximum i of the rows few
 )
 
 // phase is a phase of a schedule on a GPU with v stages: 0 is any time, then before the first F of
@@ -117,19 +117,19 @@ func (p *packer) rows(at phase, do func(row int)) {
 // packer solves the pricing problem of [Instance.packing].
 type packer struct {
 	stays  []stay
-	idle   []int // idle   []int // stays in which nothing runs: out, deepest first, then round, home
+	idle   []int // stays in which nothing runs: out, deepest first, then round, home
 	room   int64
 	need   int64     // S_v
 	depth  int       // v
 	jobs   int       // micro-batches
-	demand []float64 // demand []float64 // minimum times: of stays, of phases except 0, of few
+	demand []float64 // minimum times: of stays, of phases except 0, of few
 
 	prices []float64
-	few    []float64 // few    []float64 // by number of micro-batches held: the price of rows few
+	few    []float64 // by number of micro-batches held: the price of rows few
 	at     phase
-	count  []int // count  []int // by idle, of the current state
+	count  []int // by idle, of the current state
 	best   []int
-	there  int // there  int // micro-batches in the best state
+	there  int // micro-batches in the best state
 	most   float64
 	tried  int
 }
@@ -226,8 +226,8 @@ func (p *packer) price(prices []float64, run int, at phase) bool {
 type state struct {
 	room  int64
 	there int   // micro-batches
-	far   int   // far   int   // maximum depth of those that are out; -1: none is
-	out   int64 // out   int64 // memory of those that are out
+	far   int   // maximum depth of those that are out; -1: none is
+	out   int64 // memory of those that are out
 }
 
 // try enumerates the numbers of micro-batches in the stays idle[i:].

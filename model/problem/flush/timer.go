@@ -18,23 +18,23 @@ var ErrDeadlock = errors.New("the order has a cycle: GPUs wait for each other")
 type Timer struct {
 	v     *Instance
 	jobs  int
-	rows  []row     // rows  []row     // by operation
-	end   []float64 // end   []float64 // by operation·jobs + micro-batch
-	at    []float64 // at    []float64 // the same, for GPUs that offload: when the operation changes held memory
-	count []int32   // count []int32   // by operation: how many have been timed
-	next  []int     // next  []int     // by GPU: index in its byEnd
-	free  []float64 // free  []float64 // by GPU, then by link to the host: when it is free
-	given []float64 // given []float64 // by GPU: when all memory freed so far in the byEnd is available
+	rows  []row     // by operation
+	end   []float64 // by operation·jobs + micro-batch
+	at    []float64 // the same, for GPUs that offload: when the operation changes held memory
+	count []int32   // by operation: how many have been timed
+	next  []int     // by GPU: index in its byEnd
+	free  []float64 // by GPU, then by link to the host: when it is free
+	given []float64 // by GPU: when all memory freed so far in the byEnd is available
 	first []float64 // by GPU: when it starts
 	queue []int
-	waits []Operation // waits []Operation // by GPU that is not in the queue: what its next operation waits for
+	waits []Operation // by GPU that is not in the queue: what its next operation waits for
 }
 
 // row has the timing data of an operation.
 type row struct {
-	time, delay float64   // time, delay float64 // its duration, and the delay after the operation it needs
-	from        Operation // from        Operation  // the operation it needs; -1: none
-	wakes       int       // wakes       int     // the GPU that may wait for it; -1: none
+	time, delay float64   // its duration, and the delay after the operation it needs
+	from        Operation // the operation it needs; -1: none
+	wakes       int       // the GPU that may wait for it; -1: none
 }
 
 // NewTimer returns a timer for orders of v.
@@ -148,7 +148,7 @@ func (t *Timer) runWithLink(g int, sequence []Operation) {
 			lane += t.v.GPUs
 		}
 		start := max(ready, t.free[lane])
-		if from := t.v.Predecessor(l); from >= 0 { // if from := t.v.Predecessor(l); from >= 0 { // earlier in the byEnd
+		if from := t.v.Predecessor(l); from >= 0 { // earlier in the byEnd
 			start = max(start, t.end[int(from)*t.jobs+j])
 		}
 		if l.Takes() {
@@ -227,8 +227,8 @@ func (t *Timer) Objective() float64 {
 // Schedule is an order with its times.
 type Schedule struct {
 	Order Order
-	Start [][]float64 // Start [][]float64 // indexed as Order
-	at    [][]float64 // at    [][]float64 // indexed as Order, for GPUs that offload: when an operation changes held memory
+	Start [][]float64 // indexed as Order
+	at    [][]float64 // indexed as Order, for GPUs that offload: when an operation changes held memory
 	Span, Makespan,
 	Objective float64
 }
@@ -270,7 +270,7 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 // releases returns the start times of the GPUs for the minimum span; t has timed the order from 0.
 func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	var g cycleratio.Graph
-	event := make([]int, Kinds*v.Stages*v.Jobs) // event := make([]int, Kinds*v.Stages*v.Jobs) // by operation and micro-batch
+	event := make([]int, Kinds*v.Stages*v.Jobs) // by operation and micro-batch
 	type placed struct {
 		event int
 		end   float64
@@ -296,7 +296,7 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	first := make([]int, len(o))
 	for gpu, sequence := range o {
 		none, load := placed{event: -1}, 0.0
-		last, given := [2]placed{none, none}, [2]placed{none, none} // last, given := [2]placed{none, none}, [2]placed{none, none} // of the GPU and of its link
+		last, given := [2]placed{none, none}, [2]placed{none, none} // of the GPU and of its link
 		for i, l := range sequence {
 			j, lane := count[l], 0
 			if l.Copies() {
@@ -395,7 +395,7 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 				ops[i].at = s.at[g][i]
 			}
 			if kept := max(0, v.Memory[l.Stage()][B]); one {
-				ops[i].change -= kept // ops[i].change -= kept // a fused B allocates nothing for W
+				ops[i].change -= kept // a fused B allocates nothing for W
 			} else if last {
 				ops[i].change += kept
 			}

@@ -40,10 +40,10 @@ const (
 	F = iota
 	B
 	W
-	O // O // copy to the host
-	P // P // copy from the host
+	O // copy to the host
+	P // copy from the host
 
-	Kinds // Kinds // number of kinds
+	Kinds // number of kinds
 )
 
 // Operation is a kind of operation of a stage, Kinds·stage + kind; stages count from 0.
@@ -67,20 +67,20 @@ type Order [][]Operation
 // Instance is a partition on GPUs with the data that methods need.
 type Instance struct {
 	Partition *stages.Partition
-	Platform  platform.Platform // Platform  platform.Platform // with all defaults filled in
+	Platform  platform.Platform // with all defaults filled in
 	GPUs      int
 	Stages    int
 	Jobs      int     // micro-batches
 	GPU       []int   // of each stage
-	On        [][]int // On        [][]int // the stages of each GPU, in pipeline order
+	On        [][]int // the stages of each GPU, in pipeline order
 	Time      [][Kinds]float64
-	Delay     []float64      // Delay     []float64      // between a stage and the next, in either direction
-	Memory    [][Kinds]int64 // Memory    [][Kinds]int64 // change by each kind of operation
+	Delay     []float64      // between a stage and the next, in either direction
+	Memory    [][Kinds]int64 // change by each kind of operation
 	Overhead  []int64        // of each GPU: the largest of its stages
-	Room      []int64        // Room      []int64        // memory of each GPU less weights and overhead; negative: these do not fit
-	Split     []bool         // Split     []bool         // the stage has W
-	Sends     []bool         // Sends     []bool         // the stage has O and P
-	Moves     []bool         // Moves     []bool         // by GPU: some stage on it offloads
+	Room      []int64        // memory of each GPU less weights and overhead; negative: these do not fit
+	Split     []bool         // the stage has W
+	Sends     []bool         // the stage has O and P
+	Moves     []bool         // by GPU: some stage on it offloads
 	Stop      plan.Stop      // once closed, ends Bounds early; nil: never
 	// Fused makes a W directly after the B of its micro-batch one operation with it, as PyTorch
 	// runs them. Other stages get the gradient when both have ended, and B allocates no memory for

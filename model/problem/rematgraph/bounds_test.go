@@ -129,19 +129,19 @@ func TestBestPrice(t *testing.T) {
 	}
 }
 
-// Of huge graphs not every node is looked at, but the dearest is among those that are where
+// Of huge graphs not every node is looked at, but the mostExpensive is among those that are where
 // nodes beside each other are alike.
 func TestDearest(t *testing.T) {
 	for _, n := range []int{1, 3, looked - 1, 2*looked + 1, 3*looked - 1} {
 		for _, top := range []int{0, n / 3, n - 1} {
 			b := &bounds{v: &View{N: n}}
 			looks := 0
-			all := b.dearest(5, func(x int) (int64, bool) {
+			all := b.mostExpensive(5, func(x int) (int64, bool) {
 				looks++
 				return int64(-(x - top) * (x - top)), x != top+1
 			})
 			if len(all) == 0 || len(all) > 5 || all[0].node != top || looks > looked+5*n/looked+1 {
-				t.Errorf("%d nodes, the dearest %d: %v, %d looks", n, top, all, looks)
+				t.Errorf("%d nodes, the mostExpensive %d: %v, %d looks", n, top, all, looks)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestDearest(t *testing.T) {
 func TestStopped(t *testing.T) {
 	b := &bounds{v: &View{N: looked, Stopped: func() bool { return true }}}
 	nodes := map[int]bool{}
-	b.dearest(5, func(x int) (int64, bool) { nodes[x] = true; return 0, true })
+	b.mostExpensive(5, func(x int) (int64, bool) { nodes[x] = true; return 0, true })
 	if len(nodes) != firstLooks || !nodes[looked/2] && !nodes[2048] {
 		t.Errorf("%d nodes are tried: %v", len(nodes), nodes)
 	}

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// choice is what [View.TimeBound] chooses at one node x: which values to keep beside
-// it, and which nodes to compute after it.
+// choice is the knapsack with precedences that [View.TimeBound] relaxes at one node x: which values
+// to keep during x, and which nodes to compute after it.
 type choice struct {
 	b     *bounds
-	room  float64 // bytes beside what is in memory for sure
-	sure  []bool  // by value
-	value []int   // the values of the choice, in the order of the graph
-	item  []int   // value → its place among value, -1: none
+	room  float64 // bytes that remain next to the values certainly in memory
+	sure  []bool  // by value: it is certainly in memory during x
+	value []int   // the values to choose from, in graph order
+	item  []int   // value → its index in value, -1: none
 	needs []bool  // value → it is read after x, or a result
-	size  float64 // Σ Memory of those that are needed
+	size  float64 // ΣMemory of the needed values
 
-	node  []int  // the nodes that write them, in the order of the graph
-	place []int  // node → its place among node, -1: none
-	free  []bool // node → it may not have been computed yet when x is, so that to compute it after x costs nothing
+	node  []int  // the nodes that write them, in graph order
+	place []int  // node → its index in node, -1: none
+	free  []bool // node → it may be computed for the first time after x, at no extra cost
 
-	again []int // the nodes that the last knapsack computes again
+	again []int // the nodes that the last knapsack recomputes
 }
 
 func newChoice(b *bounds) *choice {
@@ -30,24 +30,23 @@ func newChoice(b *bounds) *choice {
 	}
 }
 
-// Beside is what is left to choose at the first computation of a node x: which
-// values to keep during it, and which nodes to compute after it. See
-// [View.TimeBound].
-type Beside struct {
-	Room   float64 // beside what is in memory during x for sure
-	Values []int   // that can be kept, in the order of the graph
-	Needed []bool  // of each of them, whether it is needed after x for sure
-	Nodes  []int   // that write them, in the order of the graph
-	Free   []bool  // of each of these, whether it may not have been computed before x
+// KeepChoice describes the choice at the first computation of a node x: which values to keep during
+// it, and which nodes to compute after it. See [View.TimeBound].
+type KeepChoice struct {
+	Room   float64 // bytes that remain next to the values certainly in memory during x
+	Values []int   // that can be kept, in graph order
+	Needed []bool  // by Values: it is certainly needed after x
+	Nodes  []int   // that write Values, in graph order
+	Free   []bool  // by Nodes: it may be computed for the first time after x
 	Before []int   // the nodes that x depends on
 	After  []int   // x, and the nodes that depend on it
 }
 
-// ChoiceAt returns the choice at x in so much memory.
-func (v *View) ChoiceAt(x int, memory float64) Beside {
+// ChoiceAt returns the choice at node x with the given memory in bytes.
+func (v *View) ChoiceAt(x int, memory float64) KeepChoice {
 	c := newChoice(v.bounds())
 	c.load(x, memory)
-	out := Beside{
+	out := KeepChoice{
 		Room: c.room, Values: c.value, Nodes: c.node, Before: slices.Collect(each(c.b.row(c.b.before, x))),
 		After: append([]int{x}, slices.Collect(each(c.b.row(c.b.after, x)))...),
 	}
@@ -60,7 +59,7 @@ func (v *View) ChoiceAt(x int, memory float64) Beside {
 	return out
 }
 
-// load sets up the choice at x; false if everything can be kept.
+// load sets up the choice at x. It reports false if everything needed fits.
 func (k *choice) load(x int, memory float64) bool {
 	v, b := k.b.v, k.b
 	k.room = memory - b.during(x, k.sure, false)
@@ -71,7 +70,7 @@ func (k *choice) load(x int, memory float64) bool {
 		for _, f := range v.Writes[j] {
 			k.item[f], k.needs[f] = -1, false
 		}
-		// What neither depends on x nor the other way round matters for its results.
+		// A node that is independent of x matters only for its results.
 		if j == x || has(after, j) || k.free[j] && !b.results || !k.free[j] && !b.mayRecompute(j, x) {
 			continue
 		}
@@ -94,15 +93,15 @@ func (k *choice) load(x int, memory float64) bool {
 	return k.size > k.room
 }
 
-// An item of a knapsack is a node that has been computed before x, and the size
-// of those of its values that are needed after.
+// item is a knapsack item: a node computed before x, and the size of those of its values that are
+// needed after x.
 type item struct {
 	node int
 	size float64
 }
 
-// items lists the nodes with needed values that take memory, those that are cheap
-// to compute again for their size first, and the size of all of them.
+// items returns the nodes whose needed values occupy memory, by ascending recomputation time per
+// byte, and the size of all of them.
 func (k *choice) items() (items []item, size float64) {
 	v := k.b.v
 	for _, j := range k.node {
@@ -124,10 +123,11 @@ func (k *choice) items() (items []item, size float64) {
 	return items, size
 }
 
-// fractional returns the least time of computing parts of nodes again such that
-// the rest of what is needed fits, precedences aside, rounded down, and that time
-// with the last node computed as a whole, which is an upper bound for whole nodes.
-func (k *choice) fractional() (time, whole int64) {
+// fractional returns the optimum of the fractional knapsack relaxation, in quanta: the minimum time
+// to recompute fractions of nodes such that the remaining needed values fit, without precedences
+// and rounded down. integer is the value of the greedy integer solution, an upper bound on the
+// knapsack without precedences.
+func (k *choice) fractional() (time, integer int64) {
 	items, excess := k.items()
 	excess -= k.room
 	for _, x := range items {
@@ -135,18 +135,18 @@ func (k *choice) fractional() (time, whole int64) {
 			break
 		}
 		again := k.b.time[x.node]
-		time = whole + again
+		time = integer + again
 		if excess < x.size {
-			time = whole + int64(float64(again)*(excess/x.size)*(1-1e-15))
+			time = integer + int64(float64(again)*(excess/x.size)*(1-1e-15))
 		}
-		whole += again
+		integer += again
 		excess -= x.size
 	}
-	return time, whole
+	return time, integer
 }
 
-// front is a state of the knapsack: so many bytes kept, so many quanta of time
-// computed again. from is the state before, among those of the item before.
+// front is a nondominated state of the knapsack: bytes kept and quanta of recomputation. from is
+// the index of its predecessor among the states of the previous item.
 type front struct {
 	kept  float64
 	lost  int64
@@ -154,13 +154,14 @@ type front struct {
 	again bool
 }
 
-// statesMost is the most states of a knapsack, of all items together.
+// statesMost is the maximum number of knapsack states of all items together.
 const statesMost = 1 << 21
 
-// knapsack returns the least time of computing nodes again such that the needed
-// values of the others fit, precedences aside, or less: where there are too many states
-// two become one that is better than both. It returns 0 if it cannot exceed
-// enough. The states are those of Nemhauser and Ullmann; O(statesMost).
+// knapsack returns a lower bound, in quanta, on the minimum time to recompute nodes such that the
+// needed values of the other nodes fit, without precedences. It is exact unless there are too many
+// states; then neighbours are merged into one that dominates both. It returns 0 if the result
+// cannot exceed enough. The algorithm is the dynamic program over nondominated states of Nemhauser
+// and Ullmann (1969). O(statesMost).
 func (k *choice) knapsack(enough int64) int64 {
 	k.again = k.again[:0]
 	items, _ := k.items()
@@ -173,7 +174,7 @@ func (k *choice) knapsack(enough int64) int64 {
 	for _, x := range items {
 		now := all[len(all)-1]
 		next := make([]front, 0, 2*len(now))
-		i, j := 0, 0 // of the states that keep it, and of those that do not
+		i, j := 0, 0 // of the states that keep the item, and of those that do not
 		for i < len(now) || j < len(now) {
 			var s front
 			if j == len(now) || i < len(now) && now[i].kept+x.size < now[j].kept {
@@ -196,7 +197,7 @@ func (k *choice) knapsack(enough int64) int64 {
 		all = append(all, thin(next, width))
 	}
 	last := all[len(all)-1]
-	at := int32(len(last) - 1) // the most kept, the least lost
+	at := int32(len(last) - 1) // the most kept, the minimum recomputation
 	least := last[at].lost
 	for i := len(items) - 1; i >= 0; i-- {
 		s := all[i+1][at]
@@ -208,8 +209,8 @@ func (k *choice) knapsack(enough int64) int64 {
 	return least
 }
 
-// thin merges neighbours, of ascending kept and descending lost, until there
-// are at most so many.
+// thin merges neighbouring states, in order of ascending kept and descending lost, until at most
+// most remain.
 func thin(states []front, most int) []front {
 	for len(states) > most {
 		out := states[:0]

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// demand is what the end of a plan asks of its beginning: the values that have to
-// be in memory, and the nodes that have to be computed in it for their own sake.
+// demand is a state of the backward search: the values that must be in memory, and the nodes that
+// must still be computed, before the suffix of a plan that is already fixed.
 type demand struct {
-	need, left []uint64 // of values, of nodes
+	need, left []uint64 // sets of values, of nodes
 	size       float64  // of need
-	toCome     int      // nodes of left
-	bytes      float64  // that the end of the plan takes
-	end        *demand  // of a shorter end of the plan
-	by         []int32  // what is computed before that, last first
+	toCome     int      // number of nodes in left
+	bytes      float64  // peak memory of the suffix
+	end        *demand  // the state after this one
+	by         []int32  // the nodes computed between this state and end, last first
 }
 
-// demands is a queue: of the least memory, the one that is furthest on.
+// demands is a priority queue by memory, then by the number of nodes left.
 type demands []*demand
 
 func (q demands) Len() int { return len(q) }
@@ -42,46 +42,41 @@ func (q *demands) Pop() any {
 	return x
 }
 
-// leastSearch is Dijkstra's algorithm, with the largest memory so far in the place
-// of time, over the plans of a graph from their ends to their beginnings.
+// leastSearch is Dijkstra's algorithm for the minimum peak memory. It searches the plans of a graph
+// backwards, with the maximum memory so far as the distance.
 //
-// A plan computes nothing in vain and frees a value after the last computation
-// that reads it: any other is one of these with more in memory. Going backwards,
-// before y was computed y was not needed, and what y reads was. So the states are
-// demands, from nothing needed and everything left to nothing left at all; a node
-// that is computed once is taken when nothing that depends on it is needed or left.
+// Only plans without useless computations that free each value after its last read are searched;
+// any other plan holds more. Going backwards, a value is not needed before y has written it, and
+// what y reads is needed. So the states are demands, from nothing needed and all nodes left to
+// nothing left. A node that is computed once is chosen only when nothing that depends on it is
+// needed or left.
 //
-// A demand is no harder to meet than one that asks for the same and more. So
-// whatever leads to less, within the memory that the end of the plan takes anyway,
-// is done at once: a computation all of whose inputs are needed, or forwards being
-// computed in the order of the graph from the rest (see sweep).
+// A demand dominates another one with a superset of needs and nodes left. Steps that lead to a
+// dominating demand within the memory of the suffix are therefore forced: a computation whose
+// inputs are all needed already, or forward nodes recomputed in graph order from the other needed
+// values (see sweep). A demand that is dominated by an earlier one is discarded.
 //
-// Nor is there a way on from one that asks for the same and more than another that took no
-// more memory.
-//
-// An eager search also takes at once what makes room by going back to smaller
-// inputs, and puts nothing off (see View.late). Its plans are plans; that there are no
-// others it does not prove.
+// An eager search also forces steps that reduce memory by going back to smaller inputs, and
+// postpones nothing (see View.late). Its plans are valid, but it does not prove optimality.
 type leastSearch struct {
 	*bounds
 	eager bool
 	queue demands
-	known map[string][]uint64 // by what is left: what was needed
+	known map[string][]uint64 // by left: the need sets reached so far
 	key   []byte              // scratch
-	again []uint64            // scratch of sweep: the nodes that it computes
-	last  []int32             // of their values, the last of them that reads it, -1: none
+	again []uint64            // scratch of sweep: the nodes to recompute
+	last  []int32             // by value: its last reader among again, -1: none
 	asked []uint64            // scratch of candidates: nodes
 	late  []int               // see View.late
-	work  int                 // that sweeps have done, in nodes
+	work  int                 // work of sweeps so far, in nodes
 }
 
-// search looks for a plan of less than upper. It returns the least memory of such
-// plans, but no less than from, and the order of the computations; upper if there
-// is none; and, done being false, a lower bound on it at the end of so many states
-// or of as much work.
+// search looks for a plan with a peak below upper. It returns the minimum peak of such plans, but
+// at least from, and the order of the computations; upper if there is none. If the limit of states
+// or of work ends it, done is false and bytes is a lower bound on the peak of every plan.
 func (b *bounds) search(from, upper float64, eager bool, states int) (bytes float64, order []int32, done bool) {
 	most := leastSweeps
-	if b.results { // a training step, in which backward nodes are computed again as well
+	if b.results { // a training step, whose backward nodes are recomputed as well
 		most >>= 5
 	}
 	s := &leastSearch{
@@ -108,9 +103,8 @@ func (b *bounds) search(from, upper float64, eager bool, states int) (bytes floa
 	return upper, nil, true
 }
 
-// all is the demand of the empty end of a plan: results are needed, and left is
-// every node that is computed once, and those that neither such a node nor a result
-// is made from.
+// all returns the initial demand, that of the empty suffix. Results are needed. The nodes left are
+// those that are computed once, and those from which neither such a node nor a result is made.
 func (s *leastSearch) all(bytes float64) *demand {
 	v := s.v
 	d := &demand{need: make([]uint64, v.ValueWords), left: make([]uint64, v.Words), bytes: bytes}
@@ -136,7 +130,7 @@ func (s *leastSearch) all(bytes float64) *demand {
 	return d
 }
 
-// order returns the computations of a plan whose beginning is d.
+// order returns the computations of the plan whose first state is d.
 func (d *demand) order() []int32 {
 	var order []int32
 	for ; d != nil; d = d.end {
@@ -146,8 +140,7 @@ func (d *demand) order() []int32 {
 	return order
 }
 
-// first reports whether d is none that asks for the same and more than one that was
-// reached before, which took no more memory, and notes it.
+// first reports whether no earlier demand dominates d, and stores d.
 func (s *leastSearch) first(d *demand) bool {
 	s.key = s.key[:0]
 	for _, x := range d.left {
@@ -164,7 +157,7 @@ func (s *leastSearch) first(d *demand) bool {
 	return true
 }
 
-// branch puts every demand one computation before d into the queue.
+// branch pushes every demand one computation before d onto the queue.
 func (s *leastSearch) branch(d *demand, upper float64) {
 	for y := range s.candidates(d) {
 		bytes, _, ok := s.cost(d, y)
@@ -179,16 +172,16 @@ func (s *leastSearch) branch(d *demand, upper float64) {
 	}
 }
 
-// early reports whether a plan in which y is the last computation before d puts y off: its
-// value is made late of one that some node is to read that cannot be that computation.
+// early reports whether y, as the last computation before d, is postponed: its value may be made
+// late from a value that a node still has to read, and that node cannot be the next computation.
 func (s *leastSearch) early(d *demand, y int) bool {
 	p := s.late[y]
 	return p >= 0 && !has(d.need, p) && slices.ContainsFunc(s.v.Succ[p],
 		func(r int) bool { return r != y && has(d.left, r) && meets(s.row(s.after, r), s.asked) })
 }
 
-// candidates yields the nodes that write what is needed or are left, from the last
-// on. What is yielded may be taken, if the loop ends then.
+// candidates yields the nodes that write needed values or are left, in descending order. The loop
+// may change the demand if it ends then.
 func (s *leastSearch) candidates(d *demand) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		s.ask(d)
@@ -204,7 +197,7 @@ func (s *leastSearch) candidates(d *demand) func(yield func(int) bool) {
 	}
 }
 
-// ask sets s.asked to the nodes that write what is needed or are left.
+// ask sets s.asked to the nodes that write needed values or are left.
 func (s *leastSearch) ask(d *demand) {
 	copy(s.asked, d.left)
 	for i := range each(d.need) {
@@ -217,9 +210,8 @@ func (s *leastSearch) needs(d *demand, y int) bool {
 	return slices.ContainsFunc(s.v.Writes[y], func(i int) bool { return has(d.need, i) })
 }
 
-// cost returns the memory during y, the last computation before d, and how much
-// more is needed before it than after it; ok is false if y cannot be that. It is
-// called while s.asked is that of d.
+// cost returns the memory during y as the last computation before d, and by how much the needed
+// bytes grow. ok is false if y cannot be that computation. s.asked must be that of d.
 func (s *leastSearch) cost(d *demand, y int) (bytes, more float64, ok bool) {
 	v := s.v
 	if v.Once[y] && (!has(d.left, y) || meets(s.row(s.after, y), s.asked)) {
@@ -253,7 +245,7 @@ func (s *leastSearch) fixBefore(d *demand, y int) {
 	d.by = append(d.by, int32(y))
 }
 
-// meet takes y out of what is left, and what it writes out of what is needed.
+// meet removes y from the nodes left and its values from the needed ones.
 func (s *leastSearch) meet(d *demand, y int) {
 	for _, i := range s.v.Writes[y] {
 		if has(d.need, i) {
@@ -267,8 +259,7 @@ func (s *leastSearch) meet(d *demand, y int) {
 	}
 }
 
-// applyForced does all that leads to a demand that is easier to meet, and costs no
-// memory.
+// applyForced applies all steps that lead to a dominating demand without more memory.
 func (s *leastSearch) applyForced(d *demand) {
 	for s.settleOne(d) || s.sweep(d, -1) || s.sweepOne(d) {
 	}
@@ -288,7 +279,7 @@ func (s *leastSearch) settleOne(d *demand) bool {
 	return false
 }
 
-// readsOnly reports whether all that y reads is in a set.
+// readsOnly reports whether everything that y reads is in a set.
 func (s *leastSearch) readsOnly(set []uint64, y int) bool {
 	return !slices.ContainsFunc(s.v.Pred[y], func(p int) bool { return !has(set, p) })
 }
@@ -302,14 +293,13 @@ func (s *leastSearch) sweepOne(d *demand) bool {
 	return false
 }
 
-// sweep computes nodes that write what is needed, and may be computed again, from
-// the rest of what is needed, each that takes once and in the order of the graph: y
-// or, y being negative, all of them. It does nothing if that takes more than
-// d.bytes. O(n + what it computes · degree).
+// sweep recomputes nodes that write needed values from the other needed values, each once and in
+// graph order: y or, if y is negative, all of them. It does nothing if that takes more than
+// d.bytes. O(n + recomputed nodes · degree).
 func (s *leastSearch) sweep(d *demand, y int) bool {
 	v := s.v
 	s.work += v.N
-	goal := func(j int) bool { return j == y || y < 0 && !v.Once[j] } // if a value of it is needed
+	goal := func(j int) bool { return j == y || y < 0 && !v.Once[j] } // for writers of needed values
 	clear(s.again)
 	use := v.Graph.Input + d.size
 	for i := range each(d.need) {
@@ -329,7 +319,7 @@ func (s *leastSearch) sweep(d *demand, y int) bool {
 		use += v.Written[j]
 		order = append(order, int32(j))
 		for _, i := range v.Writes[j] {
-			// What is needed anyway was there before; what nobody reads goes at once.
+			// A value needed anyway was there before; a value without readers is freed at once.
 			if has(d.need, i) && !goal(j) || !has(d.need, i) && s.last[i] < 0 {
 				use -= v.Memory[i]
 			}
@@ -358,9 +348,9 @@ func (s *leastSearch) compute(j int) {
 	}
 }
 
-// ancestors adds to s.again what it takes to compute that from what is needed but
-// written by no goal, and notes the last reader of each value; false if something
-// could be computed once only.
+// ancestors adds to s.again the nodes that must be recomputed from the needed values that no goal
+// writes, and sets the last reader of each value. It reports false if one of them can be computed
+// only once.
 func (s *leastSearch) ancestors(need []uint64, goal func(int) bool) bool {
 	v := s.v
 	for j := v.N - 1; j >= 0; j-- {

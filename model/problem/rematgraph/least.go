@@ -11,12 +11,12 @@ import (
 	"workbench/model/platform"
 )
 
-// Fits returns a *plan.Infeasible error if it is proved that no plan of the graph
-// fits in so many bytes. No error proves nothing.
+// Fits returns a *plan.Infeasible error if it proves that no plan of the graph fits in the given
+// memory in bytes. A nil error proves nothing.
 func (v *View) Fits(memory float64) error {
 	b := v.bounds()
 	if v.N > leastNodes && platform.Fits(b.least, memory) || v.N <= leastNodes && platform.Fits(b.frugal(), memory) {
-		return nil // no search would prove more
+		return nil // a search could not prove more
 	}
 	if x := v.Least(); !platform.Fits(x.Low, memory) {
 		return &plan.Infeasible{Problem: plan.Remat, Memory: x.Low, Given: memory, Why: x.Why}
@@ -24,49 +24,48 @@ func (v *View) Fits(memory float64) error {
 	return nil
 }
 
-// LeastBound returns a proven lower bound on the memory of any plan in bytes,
-// and what needs it. It is the largest of three, over all nodes and values:
+// LeastBound returns a proven lower bound on the memory of any plan in bytes, and the reason. It is
+// the maximum of three bounds over all nodes and values:
 //
-// During the first computation of x the memory holds what it reads, writes and
-// takes besides; and every value of a node u that may be computed only once, was
-// computed before (x depends on u), and is a result or will be read again (by a
-// node that depends on x).
+// First computation. During the first computation of x, memory holds the inputs, outputs and
+// workspace of x. It also holds every value that can be computed only once, was computed before (x
+// depends on its node), and is a result or will be read (by a node that depends on x).
 //
-// Let w read x, a value of a node that is computed once, and f, one of a node that
-// may be computed again. If f is in memory while that node is computed, it counts
-// there; if not, f is computed between it and w, and x counts there, as does what
-// is computed once by then and read by w or later. The smaller of both is needed.
+// Two inputs. Let w read own, a value of a node x that is computed once, and f, a value of a node
+// that may be recomputed. If f is in memory during x, it adds to the memory there. If not, f is
+// computed between x and w while own is held, together with everything computed once by then and
+// read by w or later. The minimum of the two cases is a bound.
 //
-// The last computation that makes a result has beside it all results that its
-// node does not write, for they are there at the end and are not made later: so
-// there is a node that writes a result beside which all others fit.
+// Results. During the last computation that makes a result, all results of other nodes are in
+// memory, since they are there at the end and are not made later. So some node that writes a result
+// fits together with all other results.
 //
-// Sizes being whole, it is exact. O(n²·(n/64 + degree)) the first time.
+// Sizes are integers, so the sums are exact. O(n²·(n/64 + degree)) on the first call.
 func (v *View) LeastBound() (bytes float64, why string) {
 	b := v.bounds()
 	return b.least, b.why
 }
 
-// bounds holds what the bounds are made from. Sets are of nodes.
+// bounds caches the data of the bounds. Sets are sets of nodes.
 type bounds struct {
 	v       *View
-	least   float64 // LeastBound
+	least   float64 // result of LeastBound
 	why     string
 	quantum float64  // seconds, see TimeBound
 	time    []int64  // of nodes, in quanta
 	before  []uint64 // before[i·Words:]: the nodes that node i depends on
 	after   []uint64 // after[i·Words:]: the nodes that depend on node i
-	results bool     // there are results
+	results bool     // some value is a result
 
 	timed  sync.Map       // [memory, bandwidth] → func() TimeBound
 	frugal func() float64 // the peak of View.Frugal
 
-	mutex sync.Mutex // of what follows
-	known *Least     // by View.Least
-	over  bool       // its searches came to their ends
+	mutex sync.Mutex // guards the fields below
+	known *Least     // result of View.Least so far
+	over  bool       // its searches have finished
 }
 
-// bounds returns those of the view, which are made once.
+// bounds returns the bounds of the view, computed once.
 func (v *View) bounds() *bounds {
 	v.once.Do(func() {
 		v.made = newBounds(v)
@@ -133,7 +132,7 @@ func union(set, other []uint64) {
 	}
 }
 
-// contains reports whether all of other is in set.
+// contains reports whether other is a subset of set.
 func contains(set, other []uint64) bool {
 	for k, x := range other {
 		if x&^set[k] != 0 {
@@ -157,17 +156,17 @@ func (b *bounds) readIn(i int, set []uint64) bool {
 	return slices.ContainsFunc(b.v.Succ[i], func(j int) bool { return has(set, j) })
 }
 
-// mayRecompute reports whether node j may be computed again when node x is computed for
-// the first time or later: not if it is computed once, nor if a node that x
-// depends on, or x, has changed what it reads.
+// mayRecompute reports whether node j may be recomputed when node x is computed, for the first time
+// or later. It may not if j is computed once, or if x or a node that x depends on has mutated what
+// j reads.
 func (b *bounds) mayRecompute(j, x int) bool {
 	until := b.v.Until[j]
 	return until == b.v.N || until != j && until != x && !has(b.row(b.before, x), until)
 }
 
-// during marks the values that are in memory during the first computation of x
-// for sure, its own included, and returns their size with the input and the
-// overhead. ChoiceAt a link these are, but for what x reads and writes, pinned ones only.
+// during marks the values that are certainly in memory during the first computation of x, including
+// its own, and returns their size plus the input and the workspace. With a link to the host
+// (linked) only pinned values are certain, apart from those that x reads and writes.
 func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 	v := b.v
 	clear(sure)
@@ -200,7 +199,7 @@ func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 	return bytes
 }
 
-// memory finds LeastBound.
+// memory computes [View.LeastBound].
 func (b *bounds) memory() (bytes float64, why string) {
 	v := b.v
 	name := func(i int) string { return v.Graph.Nodes[i].ID }
@@ -215,7 +214,7 @@ func (b *bounds) memory() (bytes float64, why string) {
 		}
 		for _, own := range v.Writes[x] {
 			for _, w := range v.Succ[own] {
-				held := -1.0 // what is computed once and in memory from x to w
+				held := -1.0 // bytes computed once and in memory from x to w
 				for _, f := range v.Pred[w] {
 					j := v.Writer[f]
 					if v.Once[j] || sure[f] || here+v.Memory[f] <= bytes {
@@ -226,7 +225,7 @@ func (b *bounds) memory() (bytes float64, why string) {
 					}
 					again := v.Graph.Input + v.Written[j] + v.Overhead[j] + held
 					for _, p := range v.Pred[j] {
-						// What held counts may be among them.
+						// Those computed once may be part of held.
 						if !v.Once[v.Writer[p]] {
 							again += v.Memory[p]
 						}
@@ -245,8 +244,8 @@ func (b *bounds) memory() (bytes float64, why string) {
 	return bytes, why
 }
 
-// between returns the size of what is computed once, by x at the latest, and
-// read by w or by nodes that depend on w; x by its value own.
+// between returns the size of the values computed once, no later than x, and read by w or a node
+// that depends on w. Of the values of x it counts only own.
 func (b *bounds) between(x, own, w int) float64 {
 	v := b.v
 	bytes := v.Memory[own]
@@ -263,8 +262,8 @@ func (b *bounds) between(x, own, w int) float64 {
 	return bytes
 }
 
-// end returns the least memory in which a node can be the last one to make a
-// result, and that node; 0 if there are no results.
+// end returns the minimum memory with which a node can be the last one to make a result, and that
+// node; 0 if there are no results.
 func (b *bounds) end() (bytes float64, node int) {
 	v := b.v
 	results := 0.0

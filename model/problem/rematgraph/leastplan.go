@@ -7,16 +7,16 @@ import (
 	"workbench/model/instance/training"
 )
 
-// Least is what is known of the minimum memory in which there is a plan, in units of
-// the graph: no plan takes less than Low, because of Why, and the one that computes
-// Order takes High. A nil Order stands for that of [View.Frugal], which is long.
+// Least holds bounds on the minimum memory of a plan, in bytes. No plan needs less than Low, for
+// the reason Why; the plan that computes Order needs High. A nil Order stands for that of
+// [View.Frugal], which is long.
 type Least struct {
 	Low, High float64
 	Why       string
 	Order     []int32
 }
 
-// Computations returns the length of the plan that takes x.High.
+// Computations returns the length of the plan that needs x.High.
 func (x *Least) Computations(v *View) int {
 	if x.Order == nil {
 		return v.Frugal().Computations()
@@ -24,9 +24,8 @@ func (x *Least) Computations(v *View) int {
 	return len(x.Order)
 }
 
-// Limits of the searches of [View.Least]: the product of nodes and states of each,
-// its states, the nodes of a graph that is searched, and the product of nodes and
-// sweeps of each.
+// Limits of the searches of [View.Least]: nodes times states of each search, states of each search,
+// nodes of a graph that is searched, and nodes times sweeps of each search.
 const (
 	leastWork   = 1 << 25
 	leastStates = 100_000
@@ -34,15 +33,13 @@ const (
 	leastSweeps = 1 << 28
 )
 
-// Least returns the least memory in which there is a plan, which is both Low and
-// High if its searches come to their ends. The answer is always the same, unless
-// v.Stopped ends them; it takes some seconds at most. After the closed form it is asked
-// before each state of a search, and what was found is kept for the next call.
+// Least returns bounds on the minimum memory of a plan. Low equals High if its searches finish. The
+// answer is deterministic unless v.Stopped ends a search; it takes a few seconds at most and is
+// cached.
 //
-// Low is the bound of LeastBound, or that of a search in graphs with fewer nodes,
-// of which every plan of this one makes a plan that takes no more (see contracted).
-// High is that of Frugal or of an eager search; where it is more than Low, a
-// complete one decides. See leastSearch.
+// Low is LeastBound or the optimum of a relaxation with fewer nodes (see contracted). High is the
+// peak of Frugal or of an eager search. If High exceeds Low, a complete search decides. See
+// leastSearch.
 func (v *View) Least() Least {
 	b := v.bounds()
 	b.mutex.Lock()
@@ -57,10 +54,10 @@ func (v *View) Least() Least {
 	return *b.known
 }
 
-// stopped asks Stopped.
+// stopped reports whether Stopped ends the searches.
 func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
 
-// narrow raises Low and lowers High.
+// narrow raises Low and lowers High by search.
 func (b *bounds) narrow(x *Least) {
 	v := b.v
 	if v.N > leastNodes {
@@ -77,7 +74,7 @@ func (b *bounds) narrow(x *Least) {
 			x.High, x.Order = v.peak(order), order
 		}
 	}
-	eager := true // until one came to its end
+	eager := true // until an eager search has finished
 	for k, part := range [...]float64{0.1, 0.005, 0.0005} {
 		if x.Low < x.High {
 			c := v.contracted(part * b.least)
@@ -104,23 +101,24 @@ func (b *bounds) narrow(x *Least) {
 	}
 }
 
-// contracted returns a relaxation of v with fewer nodes, of which every plan of v makes a
-// plan that takes no more. Several values become one of the smallest of their sizes; what
-// computing a node has beside that in v is its overhead.
+// contracted returns a relaxation of v with fewer nodes: every plan of v yields a plan of it that
+// needs no more memory. A group of values is replaced by one of the minimum size. The memory of a
+// node that this does not account for is added to its workspace, so that computing it needs as much
+// as in v.
 //
-// The value of a node that may be computed again and reads one value of such a node
-// alone is one with it, if neither node writes anything else, neither is a result, and
-// their sizes differ by at most so much. The common value is in memory while any of them
-// is. Before the first of them is there it is computed, as the one that the others come
-// from, which is computed then; another one is computed beside the one that it comes from.
+// Chains. A value whose node may be recomputed and reads a single value of such a node is merged
+// with that value, if both nodes write nothing else, neither value is a result, and their sizes
+// differ by at most most. The merged value is in memory while any of the group is. Before the first
+// of a group is in memory, the first value of its chain is computed, and the merged value with it;
+// any other is computed while its input is in memory.
 //
-// The value of a node that may put off one that it reads (see late) is one with it. The
-// latter is in memory until that node is computed, and its value from then on, so that the
-// common one is there from the computation of the latter on.
+// Late values. A value whose node may postpone one of its inputs (see late) is merged with that
+// input. The input is in memory until the node is computed and the value from then on, so the
+// merged value is in memory from the computation of the input on.
 func (v *View) contracted(most float64) *View {
 	c := &View{Graph: &training.Graph{Input: v.Graph.Input}, Stopped: v.Stopped}
 	late := v.late()
-	at := make([]int, v.M) // of the values of v
+	at := make([]int, v.M) // value of v → value of c
 	for j := range v.N {
 		p := v.alone(j, most)
 		if p < 0 {
@@ -133,7 +131,7 @@ func (v *View) contracted(most float64) *View {
 			continue
 		}
 		var pred, writes []int
-		has := v.Overhead[j] + v.Written[j] // while it is computed
+		has := v.Overhead[j] + v.Written[j] // memory while it is computed
 		for _, p := range v.Pred[j] {
 			pred = append(pred, at[p])
 			has += v.Memory[p]
@@ -164,8 +162,8 @@ func (v *View) contracted(most float64) *View {
 	return c
 }
 
-// alone returns the value that node j reads if its own is one with it, see contracted;
-// else -1.
+// alone returns the value that node j reads if its own value is merged with it as a chain (see
+// contracted), else -1.
 func (v *View) alone(j int, most float64) int {
 	if v.Once[j] || len(v.Pred[j]) != 1 || len(v.Writes[j]) != 1 {
 		return -1
@@ -177,12 +175,12 @@ func (v *View) alone(j int, most float64) int {
 	return p
 }
 
-// late returns for each node that may put off a value p that it reads that value, else -1.
-// It is computed once, as is p, and reads no other such value; of several nodes that read
-// p it is the one whose own value is read last, when all of the others could have been
-// computed. A plan may have p wait for it, or compute it at once and have its value wait.
-// So of T5 do the gradients of keys and values of each layer of the decoder, which come
-// together at the end of the encoder.
+// late returns, for each node that may postpone a value p that it reads, that value, else -1. Such
+// a node is computed once, as is the writer of p, and reads no other value of a node computed once.
+// Of several nodes that read p it is the one whose own value is read last, provided that all the
+// others could have been computed by then. A plan may make p wait for the node, or compute the node
+// at once and make its value wait. An example are the gradients of keys and values in each decoder
+// layer of T5, which are accumulated at the end of the encoder.
 func (v *View) late() []int {
 	late := slices.Repeat([]int{-1}, v.N)
 	for p, w := range v.Writer {
@@ -195,7 +193,7 @@ func (v *View) late() []int {
 			if !v.onceAlone(r) || slices.ContainsFunc(v.Pred[r], other) {
 				continue
 			}
-			first := v.N // that reads it
+			first := v.N // its first reader
 			if next := v.Succ[v.Writes[r][0]]; len(next) > 0 {
 				first = next[0]
 			}
@@ -210,7 +208,7 @@ func (v *View) late() []int {
 	return late
 }
 
-// onceAlone reports whether node j is computed once and writes one value, no result.
+// onceAlone reports whether node j is computed once and writes a single value, which is no result.
 func (v *View) onceAlone(j int) bool {
 	return v.Once[j] && len(v.Writes[j]) == 1 && !v.Result[v.Writes[j][0]]
 }
@@ -224,13 +222,13 @@ func (s *Schedule) Order() []int32 {
 	return order
 }
 
-// allowed reports whether the graph allows an order of computations in which each
-// has what it reads: when nodes change what others read, and draw random numbers.
+// allowed reports whether an order of computations, each of which has its inputs, respects the
+// mutations and the random number draws of the graph.
 func (v *View) allowed(order []int32) bool {
 	g := v.Graph
-	due := make([][]int, len(g.Storages)) // the nodes that are still to change a storage
+	due := make([][]int, len(g.Storages)) // by storage: the nodes that still have to mutate it
 	var draws []int
-	before := make([][]int, v.N) // how many changes of what a node reads come before it
+	before := make([][]int, v.N) // by node and read: the number of mutations that precede it
 	for j := range g.Nodes {
 		for _, s := range g.Nodes[j].Reads {
 			before[j] = append(before[j], len(due[s]))
@@ -271,10 +269,10 @@ func (v *View) allowed(order []int32) bool {
 	return true
 }
 
-// replay calls compute for each computation of order, and then free for the values
-// that nothing reads any more before they are computed again.
+// replay calls compute for each computation of order, and then free for each value that is not read
+// again before it is recomputed.
 func (v *View) replay(order []int32, compute, free func(i int)) {
-	var last []int // of each value of each computation, the last one that reads it
+	var last []int // by value of each computation: its last reader
 	at := make([]int, v.M)
 	for k, j := range order {
 		for _, p := range v.Pred[j] {
@@ -307,7 +305,7 @@ func (v *View) replay(order []int32, compute, free func(i int)) {
 	}
 }
 
-// peak returns the memory that a plan with such an order takes.
+// peak returns the memory that a plan with the given order needs.
 func (v *View) peak(order []int32) (bytes float64) {
 	use := v.Graph.Input
 	v.replay(order, func(j int) {

@@ -9,9 +9,8 @@ import (
 	"workbench/model/plan"
 )
 
-// Ops returns the operations of a completed schedule: in each stage the
-// computations in the order of the graph, every value discarded as soon as
-// nothing reads it any more.
+// Ops returns the operations of a completed schedule: in each stage the computations in graph
+// order, each value discarded as soon as nothing reads it any more.
 func (s *Schedule) Ops() []plan.Op {
 	room := 0
 	for t := range s.v.N {
@@ -28,11 +27,11 @@ func (s *Schedule) Ops() []plan.Op {
 	})
 }
 
-// room is for a computation of node j and the discards of what it writes.
+// room returns the number of operations for a computation of node j and the discards of its values.
 func (v *View) room(j int) int { return 1 + len(v.Writes[j]) }
 
-// ops writes down a walk of at most room operations: of millions, growing took more time
-// than making them.
+// ops returns the operations of a walk, at most room. Preallocation matters: with millions of
+// operations growing the slice took longer than filling it.
 func (v *View) ops(room int, walk func(compute, free func(i int))) []plan.Op {
 	ops := make([]plan.Op, 0, room)
 	now := 0.0
@@ -41,7 +40,7 @@ func (v *View) ops(room int, walk func(compute, free func(i int))) []plan.Op {
 		now += v.Time[j]
 	}, func(i int) {
 		op := plan.Op{Op: plan.OpD, Storage: v.ID(i), Start: now, End: now}
-		if v.Instance.Kind() == graph.Kind { // values have the names of nodes
+		if v.Instance.Kind() == graph.Kind { // values have the ids of nodes
 			op.Node, op.Storage = op.Storage, ""
 		}
 		ops = append(ops, op)
@@ -49,14 +48,13 @@ func (v *View) ops(room int, walk func(compute, free func(i int))) []plan.Op {
 	return ops
 }
 
-// Fill sets operations and claims of a plan from s, and returns it.
+// Fill sets operations and claims of p from s, and returns p.
 func (s *Schedule) Fill(p *plan.Plan) *plan.Plan {
 	peak, _, _ := s.Peak()
 	return fill(p, s.Ops(), peak)
 }
 
-// Fill sets operations and claims of a plan for v, of which x is the least memory,
-// to the one that takes x.High, and returns it.
+// Fill sets operations and claims of p, a plan for v, to the plan that needs x.High, and returns p.
 func (x *Least) Fill(p *plan.Plan, v *View) *plan.Plan {
 	order := x.Order
 	if order == nil {
@@ -77,11 +75,10 @@ func fill(p *plan.Plan, ops []plan.Op, peak float64) *plan.Plan {
 	return p
 }
 
-// FromPlan returns the schedule that retains what the plan does between first
-// computations, completed. It recomputes no more than the plan; its peak
-// memory may be larger where the plan computes the same node twice between two
-// first computations, or in another order. The error wraps ErrPlan if the plan
-// is not valid or its first computations do not follow the order of the graph.
+// FromPlan returns the completed schedule that retains what the plan retains between first
+// computations. It recomputes no more than the plan. Its peak may be higher if the plan computes a
+// node twice between two first computations, or not in graph order. The error wraps ErrPlan if the
+// plan is not valid or its first computations do not follow graph order.
 func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrPlan)
@@ -92,7 +89,7 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	t, begun := 0, true // the stage, and whether it has a computation or is the first
 	for k := range p.Ops {
 		if t == v.N {
-			break // whatever follows serves nothing, or is a result computed again
+			break // the rest is useless, or recomputes a result
 		}
 		op := &p.Ops[k]
 		switch op.Op {
@@ -111,7 +108,7 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 				return nil, fmt.Errorf("%w: operation %d computes node %q before node %q has been computed, which is earlier in the graph", ErrPlan, k,
 					op.Node, v.Graph.Nodes[t].ID)
 			}
-			if !begun { // what is discarded before belongs to the stage before
+			if !begun { // earlier discards belong to the previous stage
 				for i, is := range stored {
 					if is {
 						s.Retain(t, i, true)
@@ -141,23 +138,23 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	return s, nil
 }
 
-// Assumptions of bounds on graphs: which plans they bind.
+// Assumptions of bounds on graphs: the plans for which they hold.
 const (
 	InGraphOrder = "nodes are computed for the first time in the order of the graph"
 	InStages     = "between two first computations a node is computed at most once, in the order of the graph, and after the last none"
 )
 
-// Meets reports whether p, a plan of the graph, is one of the plans that a bound
-// under an assumption binds. Of an assumption that is not one of the above,
-// known is false. What follows the last first computation makes a result again, which no
-// stage does, or serves nothing and does not matter. O(operations).
+// Meets reports whether p, a plan of the graph, satisfies an assumption, that is, whether bounds
+// under it hold for p. known is false if the assumption is none of the above. Computations after
+// the last first computation recompute a result, which no stage does, or are useless.
+// O(operations).
 func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
 	if assumption != InGraphOrder && assumption != InStages {
 		return false, false
 	}
 	index, _ := v.index()
 	done := make([]bool, v.N)
-	first, last := -1, -1 // the latest first computation, and the last one of the stage
+	first, last := -1, -1 // the latest first computation, and the last computation of the stage
 	left := v.N
 	for k := range p.Ops {
 		i, ok := index[p.Ops[k].Node]

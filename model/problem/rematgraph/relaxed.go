@@ -6,38 +6,38 @@ import (
 	"workbench/model/maxflow"
 )
 
-// A Lagrangian relaxation of a choice prices memory: to keep a value costs its
-// size, to compute it again its time, and who computes a value again needs all
-// that it reads. The cheapest way is a minimum cut, and less the price of the
-// room it is a lower bound for any price.
+// relaxed is the Lagrangian relaxation of a choice: it prices memory. Keeping a value costs its
+// size times the price, recomputing it costs its time, and recomputing it needs everything its node
+// reads. The minimum of this is a minimum cut. Less the price of the available memory it is a lower
+// bound for any price.
 type relaxed struct {
 	*choice
 	cut maxflow.Network
-	arc []int // the arc of the size of each value
+	arc []int // by value: the arc with its size as capacity
 
-	// The nodes that are computed again at the last prices below and above the
-	// best: too little to fit, and enough.
+	// less and more are the nodes recomputed at the last prices below and above the best one: too
+	// few for the rest to fit, and enough.
 	less, more []int
 
-	tangents []tangent // that have been found: what computing again takes at least
+	tangents []tangent // lower bounds on recomputation found so far
 }
 
-// A tangent says that what is computed again takes cut quanta less price for each byte
-// that there is room for at least.
+// tangent is a valid inequality: recomputation takes at least cut − price·s quanta if s bytes are
+// available.
 type tangent struct {
 	price float64
 	cut   int64
 }
 
-// needed and computed are the nodes of the network for the i-th value, and for
-// the j-th node.
+// needed and computed return the network nodes of the i-th value and of the j-th node.
 func (k *relaxed) needed(i int) int   { return 2 + i }
 func (k *relaxed) computed(j int) int { return 2 + len(k.value) + j }
 
-// build makes the network of the cut: for each value a node "needed after x", for
-// each node one "computed after x". An arc from a value to its writer has the
-// price of keeping it, one from the latter to the sink its time, nothing if it may
-// not have been computed before; who computes a node needs what that reads.
+// build builds the network of the cut. It has a node "needed after x" for each value, and a node
+// "computed after x" for each graph node. An arc from a value to its writer has the price of
+// keeping the value. An arc from a writer to the sink has its time, and is absent if the node may
+// be computed for the first time after x. Unlimited arcs from a node to its inputs state that
+// computing it needs them.
 func (k *relaxed) build() {
 	v := k.b.v
 	k.cut.Reset(2 + len(k.value) + len(k.node))
@@ -60,14 +60,14 @@ func (k *relaxed) build() {
 	}
 }
 
-// at returns the Lagrangian at a price of memory in quanta per byte: its value,
-// rounded down, its slope, which is the size of what is kept less the room, and
-// appends to again what is computed again.
+// lagrangian returns the Lagrangian at a price in quanta per byte: its value, rounded down, and its
+// slope, the size of what is kept less the available memory. It appends the recomputed nodes to
+// again.
 func (k *relaxed) lagrangian(price float64, again []int) (value int64, slope float64, _ []int) {
 	v := k.b.v
 	k.cut.Restore()
 	for i, f := range k.value {
-		// More than mostQuanta is in no minimum cut.
+		// No minimum cut has an arc above mostQuanta.
 		k.cut.Set(k.arc[i], int64(min(math.Nextafter(price*v.Memory[f], 0), mostQuanta)))
 	}
 	cut := k.cut.Run()
@@ -87,15 +87,15 @@ func (k *relaxed) lagrangian(price float64, again []int) (value int64, slope flo
 	return value, slope - k.room, again
 }
 
-// solve returns the largest value of the Lagrangian, which is concave and
-// piecewise linear: where the tangents of two prices on either side of the
-// maximum meet, until nothing is above. It gives up, with a value that is still
-// a bound, when it cannot exceed enough. All times are in quanta.
+// solve returns the maximum of the Lagrangian, which is concave and piecewise linear, in quanta.
+// The next price is where the tangents of two prices on either side of the maximum intersect, until
+// nothing is above the intersection. It stops early, with a valid bound, when it cannot exceed
+// enough.
 func (k *relaxed) solve(enough int64) int64 {
 	k.build()
-	// For nothing everything needed is kept; at some price nothing that takes memory
-	// is. That of values of a few bytes, which products of prices would not survive, is
-	// not where to begin.
+	// At price 0 everything needed is kept; at a high enough price nothing that occupies memory is.
+	// The first price is not derived from the smallest values: with values of a few bytes, products
+	// of such prices would overflow.
 	low, lowValue, lowSlope := 0.0, int64(0), k.size-k.room
 	k.less = k.less[:0]
 	total := 0.0
@@ -122,7 +122,7 @@ func (k *relaxed) solve(enough int64) int64 {
 		// lowValue + lowSlope (p - low) = highValue + highSlope (p - high)
 		p := (float64(highValue-lowValue) + lowSlope*low - highSlope*high) / (lowSlope - highSlope)
 		top := float64(lowValue) + lowSlope*(p-low)
-		// The last 1e-9 are not worth a cut.
+		// A relative improvement of 1e-9 is not worth another cut.
 		if top <= float64(best)*(1+1e-9) || top <= float64(enough) || !(p > low && p < high) {
 			break
 		}
@@ -131,7 +131,7 @@ func (k *relaxed) solve(enough int64) int64 {
 		value, slope, again = k.lagrangian(p, again[:0])
 		best = max(best, value)
 		if slope == lowSlope || slope == highSlope {
-			break // a tangent that is known, but for rounding
+			break // a known tangent, except for rounding
 		}
 		if slope > 0 {
 			low, lowValue, lowSlope = p, value, slope

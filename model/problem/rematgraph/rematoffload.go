@@ -9,10 +9,10 @@ import (
 	"workbench/model/proof"
 )
 
-// LinkedFits is [View.Fits] beside a link to a host, over which all but pinned values can
-// leave: every node has what it reads and writes and its workspace in memory, with pinned
-// values that cannot be computed again, and the results are all there at the end. Without
-// pinned values that is enough: what nothing needs at once can always be sent away.
+// LinkedFits is [View.Fits] with a link to a host, over which all but pinned values can be
+// offloaded. Each node needs its inputs, outputs and workspace in memory, together with pinned
+// values that cannot be recomputed; all results are in memory at the end. Without pinned values
+// this is sufficient, since everything not needed at once can be offloaded.
 func (v *View) LinkedFits(memory float64) error {
 	if bytes, why := v.LinkedLeast(); !platform.Fits(bytes, memory) {
 		return &plan.Infeasible{Problem: plan.RematOffload, Memory: bytes, Given: memory, Why: why}
@@ -20,8 +20,8 @@ func (v *View) LinkedFits(memory float64) error {
 	return nil
 }
 
-// LinkedLeast returns a proven lower bound on the memory of any plan beside a link, in
-// bytes, and what needs it. O(n²·n/64).
+// LinkedLeast returns a proven lower bound on the memory of any plan with a link, in bytes, and the
+// reason. O(n²·n/64).
 func (v *View) LinkedLeast() (bytes float64, why string) {
 	b := v.bounds()
 	sure := make([]bool, v.M)
@@ -42,27 +42,25 @@ func (v *View) LinkedLeast() (bytes float64, why string) {
 	return bytes, why
 }
 
-// LinkedBound returns a proven lower bound on the makespan of any plan in so many bytes
-// beside a link of so many bytes per second in each direction.
+// LinkedBound returns a proven lower bound on the makespan of any plan with the given memory in
+// bytes and a link with the given bandwidth in bytes per second in each direction.
 //
-// It is [View.TimeBound] with a third choice. Look at the instant τ when a node x starts
-// for the first time. Of what is needed later and was there before, each value is in
-// memory at τ, also if it is on its way; or its writer runs again after τ; or it is
-// fetched after τ, and then its offload had ended before, for it is not on the device
-// between. Let q be the bytes of the third kind. The link out was busy for q/β before τ
-// and the link in is for q/β after it; the device had computed what x depends on before,
-// and computes x, what depends on x, and what runs again after it. With lost(s) the least
-// time of running again what does not fit in s bytes,
+// It extends [View.TimeBound] by a third choice. Let τ be the time when node x first starts. Each
+// value that existed before τ and is needed later is in memory at τ, possibly while being
+// transferred; or its writer is recomputed after τ; or it is fetched after τ, and then its offload
+// ended before τ. Let q be the bytes of the third kind. The link out is busy for q/β before τ, and
+// the link in for q/β after it. The device computes the ancestors of x before τ, and x, its
+// descendants and all recomputation after τ. Let lost(s) be the minimum recomputation time if s
+// bytes are available. Then
 //
 //	T ≥ total + lost(room+q), T ≥ q/β + after + lost(room+q), T ≥ before + q/β, T ≥ 2q/β.
 //
-// The cut of a price p per byte says lost(s) ≥ cut − p·s for every s (see relaxed). So T is
-// above lines in q, and the least q/T of those that have been found is where the next ones
-// are looked for. The least point above lines is where a falling one meets a rising one:
-// each such point is a bound.
+// The cut of a price p per byte proves lost(s) ≥ cut − p·s for every s (see relaxed). So T lies
+// above lines in q. The minimum of their upper envelope is a bound, and the q where it is attained
+// is where the next lines are sought (a cutting-plane method).
 //
-// O(n·(n + values)) for the choice of nodes, and linkedRounds·linkedMost times the minimum
-// cuts of a price.
+// O(n·(n + values)) for the selection of nodes, and linkedRounds·linkedMost times the minimum cuts
+// of a price.
 func (v *View) LinkedBound(memory, bandwidth float64) TimeBound {
 	return v.bounds().remember([2]float64{memory, bandwidth}, func() TimeBound { return v.linkedBound(memory, bandwidth) })
 }
@@ -77,12 +75,12 @@ func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	for _, t := range b.time {
 		l.total += t
 	}
-	all := b.dearest(linkedMost, func(x int) (time int64, ok bool) {
+	all := b.mostExpensive(linkedMost, func(x int) (time int64, ok bool) {
 		before, after := l.around(x)
 		if !l.choice.load(x, memory) {
 			return 0, false
 		}
-		l.choice.room += min(b.seconds(l.total-after), b.seconds(l.total-before)) * bandwidth // about what can be away
+		l.choice.room += min(b.seconds(l.total-after), b.seconds(l.total-before)) * bandwidth // estimate of what can be offloaded
 		time, _ = l.choice.fractional()
 		return time, time > 0 || l.choice.room < 0
 	})
@@ -96,15 +94,15 @@ func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	return out
 }
 
-// Limits of LinkedBound: the nodes that it looks at closely, and how often it looks for
-// lines at each; and the roundings on the way to a bound.
+// Limits of LinkedBound: the number of nodes at which it is solved, the number of rounds of lines
+// at each, and the number of rounding errors on the way to a bound.
 const (
 	linkedMost      = 12
 	linkedRounds    = 6
 	linkedRoundings = 32
 )
 
-// linked is what LinkedBound knows.
+// linked holds the data of LinkedBound.
 type linked struct {
 	*bounds
 	choice    *choice
@@ -112,10 +110,10 @@ type linked struct {
 	total     int64 // quanta, of all nodes
 }
 
-// seconds converts quanta.
+// seconds converts quanta to seconds.
 func (b *bounds) seconds(quanta int64) float64 { return float64(quanta) * b.quantum }
 
-// around returns the quanta of what x depends on, and of x and what depends on it.
+// around returns the time, in quanta, of the ancestors of x, and that of x and its descendants.
 func (l *linked) around(x int) (before, after int64) {
 	for j := range each(l.row(l.before, x)) {
 		before += l.time[j]
@@ -127,14 +125,14 @@ func (l *linked) around(x int) (before, after int64) {
 	return before, after
 }
 
-// A line is T ≥ level + slope·q.
+// line is the inequality T ≥ level + slope·q.
 type line struct{ level, slope float64 }
 
-// at returns the bound of node x.
+// boundAt returns the bound of node x, in seconds.
 func (l *linked) boundAt(x int, memory float64) float64 {
 	l.choice.load(x, memory)
 	room := l.choice.room
-	least := max(0, -room) // of q
+	least := max(0, -room) // minimum q
 	b, a := l.around(x)
 	total, before, after := l.seconds(l.total), l.seconds(b), l.seconds(a)
 	lines := []line{{total, 0}, {after, 1 / l.bandwidth}, {before, 1 / l.bandwidth}, {0, 2 / l.bandwidth}}
@@ -158,7 +156,7 @@ func (l *linked) boundAt(x int, memory float64) float64 {
 	return best
 }
 
-// lowest returns the least T above all lines for some q from least on, and that q.
+// lowest returns the minimum over q ≥ least of the upper envelope of lines, and its q.
 func lowest(lines []line, least float64) (t, q float64) {
 	t, q = math.Inf(-1), least
 	for _, f := range lines {

@@ -1,14 +1,13 @@
-// Package rematgraph holds schedules of training steps as Checkmate writes them (Jain
-// et al., MLSys 2020, §4): frontier-advancing stages, in each of which every node
-// is computed at most once and in the order of the graph.
+// Package rematgraph represents schedules of training steps as in Checkmate (Jain et al., MLSys
+// 2020, §4): frontier-advancing stages, in each of which every node is computed at most once and in
+// graph order.
 //
-// Stage t of a graph of n nodes ends with the first computation of node t.
-// S[t] is the set of values retained from stage t−1 into stage t, R[t] the set
-// of nodes computed in stage t; S[n] are the results of the step. A value is what
-// a node writes and later ones read, a storage that is not resident: of a graph/v1
-// each node has one, of a graph/v2 any number, which is ours. Not every plan is of
-// this form: a plan may compute first what comes later in the graph, and may
-// compute a node twice between two first computations.
+// Stage t of a graph with n nodes ends with the first computation of node t. S[t] is the set of
+// values retained from stage t−1 into stage t, and R[t] the set of nodes computed in stage t; S[n]
+// has the results of the step. A value is a storage that is not resident, written by a node and
+// read by later ones. In a graph/v1 each node has one value, in a graph/v2 any number, which
+// extends Checkmate. Not every plan has this form: a plan may compute nodes for the first time out
+// of graph order, and may compute a node twice between two first computations.
 package rematgraph
 
 import (
@@ -24,8 +23,8 @@ import (
 	"workbench/model/platform"
 )
 
-// Most is the largest number of nodes: the sets of a schedule take n²/4 bytes, and with
-// this many a search takes 0.6 GB and begins within half a second.
+// Most is the maximum number of nodes. The sets of a schedule take n²/4 bytes; at this size a
+// search takes 0.6 GB and starts within half a second.
 const Most = 10_000
 
 // Errors of this package.
@@ -34,41 +33,40 @@ var (
 	ErrPlan  = errors.New("plan is no schedule of stages")
 )
 
-// View is a training step in flat arrays. Values are numbered in the order of the
-// nodes that write them; of a graph/v1, value i is that of node i.
+// View is a training step in flat arrays. Values are numbered in the order of the nodes that write
+// them; in a graph/v1, value i is that of node i.
 type View struct {
 	Graph *training.Graph
-	// Instance is what plans are for: Graph, or the graph/v1 that it was made from.
+	// Instance is the instance of plans: Graph, or the graph/v1 that it was converted from.
 	Instance plan.Instance
 	N        int // nodes
 	M        int // values
-	// Words and ValueWords are the lengths of sets of nodes and of values in 64-bit
-	// words.
+	// Words and ValueWords are the lengths of sets of nodes and of values in 64-bit words.
 	Words, ValueWords int
 	Pred              [][]int   // by node: the values that it reads, ascending
 	Writes            [][]int   // by node: the values that it writes, ascending
 	Succ              [][]int   // by value: the nodes that read it, ascending
 	Writer            []int     // by value
 	Time              []float64 // by node, seconds
-	Memory            []float64 // by value, in units of the graph: whole
-	Overhead          []float64 // by node: beside values while it is computed
+	Memory            []float64 // by value, in bytes: integer
+	Overhead          []float64 // by node: workspace in addition to values while it is computed
 	Written           []float64 // by node: the size of its values
-	// Once says that a node is computed exactly once.
+	// Once is true for a node that is computed exactly once.
 	Once []bool
-	// Until is the last stage in which a node can be computed: its own, if it is
-	// computed once; that of the first later node that changes what it reads.
+	// Until is the last stage in which a node can be computed: its own stage if it is computed
+	// once, else that of the first later node that mutates what it reads.
 	Until  []int
-	Result []bool // by value: it is there at the end
-	Pinned []bool // by value: it may not be sent to a host
-	// Stopped, if not nil, reports whether the searches of Least and TimeBound are to end.
+	Result []bool // by value: it must be in memory at the end
+	Pinned []bool // by value: it must not be offloaded
+	// Stopped, if not nil, reports whether the searches of Least and TimeBound must end.
 	Stopped func() bool
 
-	once sync.Once // of made
+	once sync.Once // guards made
 	made *bounds   // see View.bounds
 }
 
-// Of checks a *training.Graph or a *graph.Graph and returns its view. The error
-// wraps ErrGraph. O(n²/64 + edges).
+// New validates a *training.Graph or a *graph.Graph and returns its view. The error wraps ErrGraph.
+// O(n²/64 + edges).
 func New(in plan.Instance) (*View, error) {
 	v1, n := plan.As[*graph.Graph](in), 0
 	g := plan.As[*training.Graph](in)
@@ -113,7 +111,7 @@ func newView(g *training.Graph) *View {
 		}
 	}
 	v.ValueWords, v.Succ = (v.M+63)/64, make([][]int, v.M)
-	changed := make([]int, len(g.Storages)) // the first node from i on that changes it
+	changed := make([]int, len(g.Storages)) // the first node from i on that mutates it
 	for s := range changed {
 		changed[s] = n
 	}
@@ -143,7 +141,7 @@ func newView(g *training.Graph) *View {
 	return v
 }
 
-// ID returns the id of the storage of a value.
+// ID returns the id of the storage of value s.
 func (v *View) ID(s int) string {
 	i := v.Writer[s]
 	return v.Graph.Storages[v.Graph.Nodes[i].Writes[s-v.Writes[i][0]]].ID
@@ -154,19 +152,18 @@ func (v *View) NewPlan(method string, p platform.Platform) *plan.Plan {
 	return plan.New(plan.Remat, method, v.Instance, p)
 }
 
-// Schedule is a schedule of stages. Sets are rows of Words words, of values of
-// ValueWords; use [Schedule.Retained] and the others to read them.
+// Schedule is a schedule in stages. R has rows of Words words, S rows of ValueWords; use
+// [Schedule.Retained] and [Schedule.Computed] to read them.
 type Schedule struct {
 	v *View
 	R []uint64 // row t: the nodes that are computed in stage t
 	S []uint64 // row t: the values that are retained into stage t; row N: the results
 
-	want []uint64 // scratch: the values that a stage must make
+	want []uint64 // scratch: the values that a stage must compute
 	last []int32  // scratch: the last reader of a value in a stage
 }
 
-// New returns the schedule of v that retains nothing and computes nothing;
-// call Complete after filling S.
+// New returns the schedule of v that retains and computes nothing; call Complete after filling S.
 func (v *View) New() *Schedule {
 	s := &Schedule{
 		v: v, R: make([]uint64, v.N*v.Words), S: make([]uint64, (v.N+1)*v.ValueWords),
@@ -201,7 +198,7 @@ func (s *Schedule) Retained(t, i int) bool { return s.S[t*s.v.ValueWords+i>>6]>>
 // Computed reports R[t][i]: whether node i is computed in stage t.
 func (s *Schedule) Computed(t, i int) bool { return s.R[t*s.v.Words+i>>6]>>(i&63)&1 != 0 }
 
-// Retain sets S[t][i]. The writer of i comes before t.
+// Retain sets S[t][i]. The writer of value i must come before t.
 func (s *Schedule) Retain(t, i int, keep bool) {
 	if keep {
 		s.S[t*s.v.ValueWords+i>>6] |= 1 << (i & 63)
@@ -210,12 +207,12 @@ func (s *Schedule) Retain(t, i int, keep bool) {
 	}
 }
 
-// MostComputations is how many computations a schedule may have that is written down or timed: as
-// operations so many take two or three gigabytes. At its least memory a ResNet of 1,001 layers
-// takes half as many; Frugal of 10,000 nodes takes twice as many.
+// MostComputations is the maximum number of computations of a schedule that is converted to
+// operations or timed; this many operations take two to three gigabytes. At its minimum memory a
+// ResNet with 1,001 layers needs half as many; Frugal with 10,000 nodes needs twice as many.
 const MostComputations = 8_000_000
 
-// Computations returns how often nodes are computed in all stages together. O(n²/64).
+// Computations returns the total number of computations in all stages. O(n²/64).
 func (s *Schedule) Computations() (n int) {
 	for _, x := range s.R {
 		n += bits.OnesCount64(x)
@@ -223,7 +220,7 @@ func (s *Schedule) Computations() (n int) {
 	return n
 }
 
-// Size returns how many values are retained into all stages together.
+// Size returns the total number of values retained into all stages.
 func (s *Schedule) Size() (n int) {
 	for _, x := range s.S {
 		n += bits.OnesCount64(x)
@@ -231,12 +228,12 @@ func (s *Schedule) Size() (n int) {
 	return n
 }
 
-// Nodes and Values are R[t] and S[t] as sets.
+// Nodes and Values return R[t] and S[t] as sets.
 func (s *Schedule) Nodes(t int) []uint64  { return s.R[t*s.v.Words : (t+1)*s.v.Words] }
 func (s *Schedule) Values(t int) []uint64 { return s.S[t*s.v.ValueWords : (t+1)*s.v.ValueWords] }
 
-// End returns the last stage that reads value i in a schedule that computes
-// every node once, N for results; its writer's if nothing does.
+// End returns the last stage that reads value i in a schedule that computes every node once: N for
+// results, the stage of its writer if nothing reads it.
 func (v *View) End(i int) int {
 	if v.Result[i] {
 		return v.N
@@ -247,7 +244,7 @@ func (v *View) End(i int) int {
 	return v.Writer[i]
 }
 
-// StoreAll retains every value for as long as anything reads it.
+// StoreAll returns the schedule that retains every value until its last reader.
 func (v *View) StoreAll() *Schedule {
 	s := v.New()
 	for i := range v.M {
@@ -259,8 +256,8 @@ func (v *View) StoreAll() *Schedule {
 	return s
 }
 
-// Frugal retains only what must not be computed twice, and what nodes that are
-// not forwards write.
+// Frugal returns the schedule that retains only values that must not be recomputed, and values of
+// nodes that are not forward nodes.
 func (v *View) Frugal() *Schedule {
 	s := v.New()
 	for i, j := range v.Writer {
@@ -275,20 +272,20 @@ func (v *View) Frugal() *Schedule {
 	return s
 }
 
-// Complete makes R the least recomputation for S (Checkmate §4.5, "two-phase
-// rounding"), and drops from S what nothing reads. A value that cannot be
-// computed again is retained from its computation on wherever it is needed,
-// whatever S says, and one whose writer is computed in a stage anyway is not
-// retained into it. O(n³/64) at most, O(R·(n/64 + degree)) in fact.
+// Complete sets R to the minimum recomputation for S (Checkmate §4.5, "two-phase rounding") and
+// removes from S what nothing reads. A value that cannot be recomputed is retained from its
+// computation on wherever it is needed, whatever S says. A value whose writer is computed in a
+// stage anyway is not retained into it. O(n³/64) in the worst case, O(R·(n/64 + degree)) in
+// practice.
 func (s *Schedule) Complete() {
 	for t := s.v.N - 1; t >= 0; t-- {
 		s.CompleteStage(t)
 	}
 }
 
-// CompleteStage does for stage t what Complete does for all, given S[t+1]: it
-// sets R[t], and adds to and drops from S[t]. Call it from the last stage that
-// has changed down to the first whose S changes no more.
+// CompleteStage does for stage t what Complete does for all, given S[t+1]: it sets R[t], and adds
+// to and removes from S[t]. Call it from the last changed stage down to the first one whose S no
+// longer changes.
 func (s *Schedule) CompleteStage(t int) {
 	v := s.v
 	r, held, next, want := s.Nodes(t), s.Values(t), s.Values(t+1), s.want
@@ -313,27 +310,27 @@ func (s *Schedule) CompleteStage(t int) {
 			r[j>>6] |= 1 << (j & 63)
 			s.drop(want, v.Writes[j])
 			s.drop(held, v.Writes[j])
-			v.ask(want, j, held) // which was written before
+			v.ask(want, j, held) // its inputs, which are written earlier
 		}
 	}
 	s.forget(t)
 }
 
-// ask adds to a set what node j reads and is not held.
+// ask adds to a set the values that node j reads and that are not held.
 func (v *View) ask(set []uint64, j int, held []uint64) {
 	for _, i := range v.Pred[j] {
 		set[i>>6] |= 1 << (i & 63) &^ held[i>>6]
 	}
 }
 
-// drop takes values out of a set.
+// drop removes values from a set.
 func (s *Schedule) drop(set []uint64, values []int) {
 	for _, i := range values {
 		set[i>>6] &^= 1 << (i & 63)
 	}
 }
 
-// forget keeps of S[t] what is read in the stage or retained through it.
+// forget removes from S[t] the values that are neither read in the stage nor retained after it.
 func (s *Schedule) forget(t int) {
 	r, held, next := s.Nodes(t), s.Values(t), s.Values(t+1)
 	for k := range held {
@@ -351,7 +348,7 @@ func (s *Schedule) forget(t int) {
 	}
 }
 
-// Cost returns the time of all computations.
+// Cost returns the time of all computations, in seconds.
 func (s *Schedule) Cost() float64 {
 	c := 0.0
 	for t := range s.v.N {
@@ -360,7 +357,7 @@ func (s *Schedule) Cost() float64 {
 	return c
 }
 
-// StageCost returns the time of the computations of stage t.
+// StageCost returns the time of the computations of stage t, in seconds.
 func (s *Schedule) StageCost(t int) float64 {
 	c := 0.0
 	for k, x := range s.Nodes(t) {
@@ -371,8 +368,8 @@ func (s *Schedule) StageCost(t int) float64 {
 	return c
 }
 
-// Peak returns the most memory that the schedule needs if every value is freed
-// as early as possible, in bytes, and the stage and node where it is needed.
+// Peak returns the peak memory of the schedule in bytes if every value is freed as early as
+// possible, and the stage and node where it occurs.
 func (s *Schedule) Peak() (bytes float64, stage, node int) {
 	for t := range s.v.N {
 		if m, i := s.StagePeak(t); m > bytes || t == 0 {
@@ -382,8 +379,8 @@ func (s *Schedule) Peak() (bytes float64, stage, node int) {
 	return bytes, stage, node
 }
 
-// StagePeak returns the most memory that a computation of stage t needs, and
-// which. O(computations · degree + n/64).
+// StagePeak returns the peak memory of stage t, in bytes, and the node where it occurs.
+// O(computations · degree + n/64).
 func (s *Schedule) StagePeak(t int) (bytes float64, node int) {
 	m := s.v.Graph.Input
 	for k, x := range s.Values(t) {
@@ -401,8 +398,8 @@ func (s *Schedule) StagePeak(t int) (bytes float64, node int) {
 	return bytes, node
 }
 
-// walk goes through stage t: it calls compute for every computation and then
-// free for every value that nothing reads any more.
+// walk replays stage t: it calls compute for every computation, and then free for every value that
+// nothing reads any more.
 func (s *Schedule) walk(t int, compute, free func(i int)) {
 	v, r := s.v, s.Nodes(t)
 	for k := len(r) - 1; k >= 0; k-- {

@@ -10,47 +10,42 @@ import (
 	"workbench/model/proof"
 )
 
-// TimeBound is a lower bound on the makespan of plans, and what it comes from.
+// TimeBound is a lower bound on the makespan of plans, with its reason.
 type TimeBound struct {
 	Seconds float64
 	Why     string
-	Node    int // at which not everything fits; -1: there is none
-	// Again are nodes that might be computed again after Node, by several ways:
-	// where searches can start.
+	Node    int // the node at which not everything fits; -1: none
+	// Again has candidate sets of nodes to recompute after Node, from several relaxations; searches
+	// can start from them.
 	Again [][]int
 }
 
-// TimeBound returns a proven lower bound on the makespan of any plan in so many
-// bytes: the time of all nodes, and the largest time of computing again what
-// does not fit beside the first computation of one node x. It is infinite below
-// LeastBound.
+// TimeBound returns a proven lower bound on the makespan of any plan in the given memory in bytes:
+// the time of all nodes, plus the maximum, over nodes x, of the minimum recomputation time for what
+// does not fit during the first computation of x. It is infinite below LeastBound.
 //
-// When x is first computed, every node that x depends on has been computed and
-// none that depends on x has. A value that one of the latter reads, or a result,
-// is in memory during x, or its writer is computed after that: again, if x
-// depends on it, else perhaps for the first time, which costs nothing here. In
-// either case every value that the writer reads is in memory during x or computed
-// later too. Backward nodes that may be computed again are no exception. What is
-// kept must fit beside what is in memory during x for sure. The cheapest such
-// choice is a knapsack with precedences. Two relaxations of it are computed, and
-// the bound is the larger: one without integrality (see relaxed) and one without
-// precedences and without what may be computed for the first time (see
-// choice.knapsack).
+// Proof. When x is first computed, all ancestors of x have been computed and no descendant has. A
+// value that a descendant reads, or a result, is in memory during x, or its writer is computed
+// after x. If the writer is an ancestor of x, this is a recomputation; otherwise it may be the
+// first computation, which costs nothing here. In that case every value that the writer reads is in
+// memory during x or computed later, too. This holds for backward nodes that may be recomputed as
+// well. The values kept must fit next to those certainly in memory during x. The cheapest such
+// choice is a knapsack with precedences. The bound is the larger of two relaxations: the Lagrangian
+// one without integrality (see relaxed), and the one without precedences and without first
+// computations (see choice.knapsack).
 //
-// Times are counted in quanta, each rounded down, and all else is in whole
-// numbers: the bound is rounded down by at most 1e-15 of the total time for
-// every node, and not at all where times are multiples of a quantum.
+// Times are counted in quanta, each rounded down, and all else in integers. So the bound loses at
+// most 1e-15 of the total time for every node, and nothing if times are multiples of a quantum.
 //
-// Once v.Stopped reports true no further node x is tried, but for the first 64; the bound of those that were
-// holds. The next call tries all of them unless the graph is large: then searches begin with
-// this bound instead of spending their time on a better one. O(n) for each of at most 4,000 nodes, beside
-// the relaxations.
+// Once v.Stopped reports true, no node x after the first 64 is tried; the bound of the nodes tried
+// is valid. The next call tries all of them unless the graph is large: then searches use this bound
+// rather than spend their time on a better one. O(n) for each of at most 4,000 nodes, plus the
+// relaxations.
 func (v *View) TimeBound(memory float64) TimeBound {
 	return v.bounds().remember([2]float64{memory}, func() TimeBound { return v.timeBound(memory) })
 }
 
-// remember computes a bound of so much memory and bandwidth once: of a large graph that
-// takes seconds.
+// remember caches the bound of a memory and bandwidth, which takes seconds for a large graph.
 func (b *bounds) remember(at [2]float64, compute func() TimeBound) TimeBound {
 	made, _ := b.timed.LoadOrStore(at, sync.OnceValue(compute))
 	bound := made.(func() TimeBound)()
@@ -75,11 +70,11 @@ func (v *View) timeBound(memory float64) TimeBound {
 	return out
 }
 
-// mostQuanta is about the number of quanta of the time of all nodes: sums are
-// below 2⁵³.
+// mostQuanta is about the number of quanta of the time of all nodes, chosen so that sums stay below
+// 2⁵³.
 const mostQuanta = 1 << 51
 
-// quantise sets the times in quanta. A quantum is a power of two.
+// quantise sets the times in quanta. A quantum is a power of two, so conversion is exact.
 func (b *bounds) quantise() {
 	b.quantum = 1
 	if total := b.v.Graph.TotalTime(); total > 0 {
@@ -95,12 +90,11 @@ func (b *bounds) quantise() {
 // hardestMost is the number of nodes at which the relaxations are solved.
 const hardestMost = 32
 
-// hardest returns the node at which most time must go into computing again, and
-// that time in quanta. The fractional knapsack, without precedences, says where
-// to look.
+// hardest returns the node with the maximum recomputation time, and that time in quanta. The
+// fractional knapsack without precedences selects the nodes to try.
 func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 	c := newChoice(b)
-	all := b.dearest(hardestMost, func(x int) (time int64, ok bool) {
+	all := b.mostExpensive(hardestMost, func(x int) (time int64, ok bool) {
 		if !c.load(x, memory) {
 			return 0, false
 		}
@@ -117,7 +111,7 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 		}
 		c.load(p.node, memory)
 		if time := max((&relaxed{choice: c}).solve(worst.time), c.knapsack(worst.time)); time > worst.time {
-			worst = dear{p.node, time}
+			worst = expensive{p.node, time}
 		}
 	}
 	c.load(worst.node, memory)
@@ -130,22 +124,23 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 	}, worst.time
 }
 
-// A dear node is one beside which so many quanta are computed again, about.
-type dear struct {
+// expensive is a node with an estimate of the recomputation time it forces, in quanta.
+type expensive struct {
 	node int
 	time int64
 }
 
-// looked is the number of nodes from which on every second is looked at first, from twice as many
-// on every third, and so on, and then those that were left out behind the dearest: a look takes O(nodes).
+// looked limits the nodes that are evaluated, since each takes O(nodes). From this many nodes on
+// every second one is evaluated first, from twice as many every third one, and so on; then those
+// that follow the most expensive ones.
 const looked = 4000
 
-// firstLooks is the number of nodes that are tried even when there is no time left: a search
-// of a large graph begins with what they suggest.
+// firstLooks is the number of nodes that are evaluated even when no time remains, since a search of
+// a large graph starts from their suggestions.
 const firstLooks = 64
 
-// dearest returns so many nodes of the most time, the first ones of equals.
-func (b *bounds) dearest(most int, time func(x int) (time int64, ok bool)) (all []dear) {
+// mostExpensive returns the most nodes with the largest time, in order of time and then of index.
+func (b *bounds) mostExpensive(most int, time func(x int) (time int64, ok bool)) (all []expensive) {
 	step := 1 + b.v.N/looked
 	seen := 0
 	look := func(x int) {
@@ -154,11 +149,11 @@ func (b *bounds) dearest(most int, time func(x int) (time int64, ok bool)) (all 
 		}
 		seen++
 		if t, ok := time(x); ok {
-			all = append(all, dear{x, t})
+			all = append(all, expensive{x, t})
 		}
 	}
 	choose := func() {
-		slices.SortStableFunc(all, func(p, q dear) int { return cmp.Or(cmp.Compare(q.time, p.time), cmp.Compare(p.node, q.node)) })
+		slices.SortStableFunc(all, func(p, q expensive) int { return cmp.Or(cmp.Compare(q.time, p.time), cmp.Compare(p.node, q.node)) })
 		all = all[:min(len(all), most)]
 	}
 	look(0)
@@ -166,7 +161,7 @@ func (b *bounds) dearest(most int, time func(x int) (time int64, ok bool)) (all 
 	for stride < b.v.N {
 		stride *= 2
 	}
-	for ; stride >= step; stride /= 2 { // coarse first, for what is stopped
+	for ; stride >= step; stride /= 2 { // coarse first, in case the search is stopped
 		for x := stride; x < b.v.N; x += 2 * stride {
 			look(x)
 		}

@@ -70,7 +70,7 @@ func (in *instance) timeBound(x int) *formulation.Program {
 
 // addAgain adds the time of what is computed again to e; what has perhaps not been computed
 // before costs nothing.
-func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.Beside, again []milp.Var) {
+func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.KeepChoice, again []milp.Var) {
 	for k, j := range choice.Nodes {
 		if !choice.Free[k] {
 			e.Add(sign*cost[j], again[k])
@@ -80,7 +80,7 @@ func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.Bes
 
 // besideRows makes the binaries of a choice and the rows that say what it needs. It returns
 // the row of what is kept, and the binaries of the nodes.
-func besideRows(m *milp.Model, v *rematgraph.View, choice *rematgraph.Beside, room float64) (row *memoryRow, again []milp.Var) {
+func besideRows(m *milp.Model, v *rematgraph.View, choice *rematgraph.KeepChoice, room float64) (row *memoryRow, again []milp.Var) {
 	var values, nodes []string
 	value, node := make(map[int]int, len(choice.Values)), make(map[int]int, len(choice.Nodes))
 	for k, f := range choice.Values {
