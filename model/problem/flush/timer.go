@@ -358,8 +358,9 @@ func (v *Instance) late(t *Timer, l Operation, job int) float64 {
 // Fuses reports whether sequence[i] is a B fused with its W ([Instance.Fused]). count has the
 // number of earlier operations of each kind and stage.
 func (v *Instance) Fuses(sequence []Operation, i int, count []int32) bool {
-	return v.Fused && i+1 < len(sequence) && sequence[i].Kind() == B && sequence[i+1] == sequence[i]+1 && count[sequence[i]] == count[sequence[i+1]] &&
-		!v.Separate[[2]int{int(sequence[i]), int(count[sequence[i]])}]
+	b := sequence[i]
+	return v.Fused && i+1 < len(sequence) && b.Kind() == B && sequence[i+1] == b+1 && count[b] == count[b+1] &&
+		!v.Separate[[2]int{int(b), int(count[b])}]
 }
 
 // Names has the names of the kinds of operation in plans.

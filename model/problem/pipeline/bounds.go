@@ -6,44 +6,38 @@ import (
 	"workbench/model/proof"
 )
 
-// Bounds returns lower bounds on T/k that hold for every pattern, rounded down,
-// the largest first. The memory must not have been proved too little by
-// [Instance.Infeasible]. O(n²·log).
+// Bounds returns lower bounds on T/k that hold for every pattern, rounded down, the largest first.
+// [Instance.Infeasible] must not have proved that nothing fits. O(n²·log).
 //
-// Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so
-// T/k ≥ uF_ℓ + uB_ℓ.
+// Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so T/k ≥ uF_ℓ + uB_ℓ.
 //
-// Layer memory: each mini-batch's a_{ℓ-1} counts for at least U(ℓ,n), from the
-// start of F_ℓ to the end of B_ℓ, so on average at least U(ℓ,n)·k/T of them
-// count, and at some F_ℓ at least the average: NCA_ℓ ≥ U(ℓ,n)/(T/k). These and
-// the weights have to fit beside each other, in the task model with a_ℓ, which
-// F_ℓ writes. So T/k ≥ U(ℓ,n)/⌊(M - C·W_ℓ)/a_{ℓ-1}⌋.
+// Layer memory: each mini-batch holds a_{ℓ-1} for at least U(ℓ,n), from the start of F_ℓ to the end
+// of B_ℓ. So on average at least U(ℓ,n)·k/T of them are held, and at some F_ℓ at least the average:
+// NCA_ℓ ≥ U(ℓ,n)/(T/k). These must fit together with the weights and, in the task model, with a_ℓ,
+// which F_ℓ writes. So T/k ≥ U(ℓ,n)/⌊(M - C·W_ℓ)/a_{ℓ-1}⌋.
 //
-// Held memory: summed over all layers, the time average of what all processors
-// hold is at least Σ C·W_ℓ + Σ a_{ℓ-1}·U(ℓ,n)·k/T, and it is at most P·M. In the
-// stage model each NCA_ℓ is an integer that counts whole: the bound is the least
-// T/k with Σ C·W_ℓ + Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ ≤ P·M.
+// Held memory: summed over all layers, the time average of the memory of all processors is at least
+// Σ C·W_ℓ + Σ a_{ℓ-1}·U(ℓ,n)·k/T, and at most P·M. In the stage model each NCA_ℓ is an integer: the
+// bound is the minimum T/k with Σ C·W_ℓ + Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ ≤ P·M.
 //
-// Runs: whatever the allocation, the chain falls into runs of layers on one
-// processor. A run s(i,j) takes U(i,j), and each cut beside it (a+δ)/β. Between
-// F_ℓ and B_ℓ lie the later layers and the communications of the later cuts: let
-// V be their time. As above NCA_ℓ ≥ ⌈(V + U_ℓ)·k/T⌉. The processor holds the
-// run's weights, its buffers, and in the stage model Σ NCA_ℓ·a_{ℓ-1} over its
-// layers; in the task model, at some F_ℓ, for each layer ℓ of the run, a_ℓ and
-// NCA_ℓ times the inputs of layers i..ℓ, as a mini-batch between F_ℓ and B_ℓ is
-// between F_m and B_m for all m < ℓ of the run. Besides it needs 𝓜(i,j,1). The
-// bound is the least T/k at which the chain can be cut into runs that all fit.
-// With at most P runs it holds for contiguous allocations.
+// Runs: any allocation divides the chain into runs of layers on one processor. A run s(i,j) takes
+// U(i,j), and each cut next to it (a+δ)/β. Between F_ℓ and B_ℓ come the later layers and the
+// communications of the later cuts: let V be their time. As above NCA_ℓ ≥ ⌈(V + U_ℓ)·k/T⌉. The
+// processor holds the weights and buffers of the run. In the stage model it also holds Σ
+// NCA_ℓ·a_{ℓ-1} over its layers. In the task model it also holds, at some F_ℓ, for each layer ℓ of
+// the run, a_ℓ and NCA_ℓ times the inputs of layers i..ℓ, since a mini-batch between F_ℓ and B_ℓ is
+// between F_m and B_m for all m < ℓ of the run. It needs at least 𝓜(i,j,1). The bound is the
+// minimum T/k at which the chain can be cut into runs that all fit. Limited to P runs it holds for
+// contiguous allocations.
 //
-// Runs, 1-periodic: the same with V' = V ⊕ U_ℓ of [004] 7.1.2, layer by layer,
-// and NCA_ℓ ≥ ⌈V'/T⌉. Let x be the time from the end of F_ℓ to the start of
-// B_ℓ, x ≥ V, and h = ⌈V/T⌉. If V + U_ℓ > hT then x ≥ hT: else x > (h-1)T, and
-// as F_ℓ and B_ℓ do not overlap modulo T, x ≤ hT - U_ℓ, so V + U_ℓ ≤ hT. So
-// x + U_ℓ ≥ V ⊕ U_ℓ, and the same holds for the communications of a cut. This
-// is Theorem 15 for layers, and of any allocation.
+// Runs, 1-periodic: the same with V' = V ⊕ U_ℓ of [004] 7.1.2, layer by layer, and NCA_ℓ ≥ ⌈V'/T⌉.
+// Let x be the time from the end of F_ℓ to the start of B_ℓ, x ≥ V, and h = ⌈V/T⌉. If V + U_ℓ > hT
+// then x ≥ hT. Otherwise x > (h-1)T would give, as F_ℓ and B_ℓ do not overlap modulo T, x ≤ hT -
+// U_ℓ, so V + U_ℓ ≤ hT. So x + U_ℓ ≥ V ⊕ U_ℓ, and the same holds for the communications of a cut.
+// This is Theorem 15 for layers, for any allocation.
 //
-// Contiguous load: the smallest load of a processor or link over all contiguous
-// allocations, a link's being (a_ℓ+δ_ℓ)/β.
+// Contiguous load: the minimum over contiguous allocations of the maximum load of a processor or
+// link. A link has load (a_ℓ+δ_ℓ)/β.
 func (in *Instance) Bounds() []proof.Bound {
 	return proof.BestFirst(
 		proof.BySearch(in.Load()*(1-Rounding), "load"),
@@ -54,10 +48,10 @@ func (in *Instance) Bounds() []proof.Bound {
 	)
 }
 
-// Load is ΣU/P, seconds.
+// Load returns ΣU/P, seconds.
 func (in *Instance) Load() float64 { return in.U[in.N] / float64(in.Procs) }
 
-// LargestLayer is the most that F_ℓ and B_ℓ of a layer take, seconds.
+// LargestLayer returns the maximum of uF_ℓ + uB_ℓ over the layers, seconds.
 func (in *Instance) LargestLayer() float64 {
 	t := 0.0
 	for l := 1; l <= in.N; l++ {
@@ -66,7 +60,7 @@ func (in *Instance) LargestLayer() float64 {
 	return t
 }
 
-// LayerMemory is the bound of that name, seconds.
+// LayerMemory returns the layer memory bound, seconds.
 func (in *Instance) LayerMemory() float64 {
 	t := 0.0
 	for l := 1; l <= in.N; l++ {
@@ -81,7 +75,7 @@ func (in *Instance) LayerMemory() float64 {
 	return t
 }
 
-// HeldMemory is the bound of that name, seconds.
+// HeldMemory returns the held memory bound, seconds.
 func (in *Instance) HeldMemory() float64 {
 	room := float64(in.Procs)*in.Memory - in.Weights[in.N]
 	held := 0.0
@@ -91,7 +85,7 @@ func (in *Instance) HeldMemory() float64 {
 	if held == 0 {
 		return 0
 	}
-	low := held / room // room > 0: all fit with one mini-batch each
+	low := held / room // room > 0: one mini-batch of each layer fits
 	if in.Task || room >= mostSize {
 		return low
 	}
@@ -105,7 +99,7 @@ func (in *Instance) HeldMemory() float64 {
 	if count(low) <= room {
 		return low
 	}
-	high := in.U[in.N] // one of each
+	high := in.U[in.N] // one mini-batch of each layer
 	for range 60 {
 		t := low + (high-low)/2
 		if count(t) <= room {
@@ -117,9 +111,9 @@ func (in *Instance) HeldMemory() float64 {
 	return low
 }
 
-// ContiguousLoad is the least load over contiguous allocations, memory aside.
+// ContiguousLoad returns the contiguous load bound, seconds. It ignores memory.
 func (in *Instance) ContiguousLoad() float64 {
-	best := make([]float64, in.N+1) // of layers 1..j, on at most p processors
+	best := make([]float64, in.N+1) // for layers 1..j on at most p processors
 	for j := 1; j <= in.N; j++ {
 		best[j] = in.Time(1, j)
 	}
@@ -137,9 +131,9 @@ func (in *Instance) ContiguousLoad() float64 {
 	return best[in.N]
 }
 
-// Runs is the bound of that name in seconds, rounded down, for 1-periodic
-// patterns, for contiguous allocations, or for both. Where no period will do, it
-// says nothing: 0. Once in.Stop is closed it is less.
+// Runs returns the runs bound in seconds, rounded down, for 1-periodic patterns (one), for
+// contiguous allocations, or for both. It returns 0 if no period is feasible. Once in.Stop is
+// closed the bound is smaller but valid.
 func (in *Instance) Runs(one, contiguous bool) float64 {
 	low, high := in.LargestLayer(), in.Latest()
 	if in.runsFit(low, one, contiguous) {
@@ -158,9 +152,9 @@ func (in *Instance) Runs(one, contiguous bool) float64 {
 	return low * (1 - Rounding)
 }
 
-// runsFit reports whether the chain can be cut into runs that all fit at a
-// period. Of all ways to cut off layers j+1..n the one with the least V is the
-// best for the layers before. O(n²), for contiguous allocations O(P·n²).
+// runsFit reports whether the chain can be cut into runs that all fit at a period. Of all ways to
+// cut off layers j+1..n, the one with the minimum V dominates the others. O(n²), for contiguous
+// allocations O(P·n²).
 func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 	rounds := 1
 	if contiguous {
@@ -179,7 +173,7 @@ func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 	}
 	before[in.N], after[in.N] = 0, 0
 	counted := in.counted()
-	var most []float64 // task model: by NCA, what its layers need, plus NCA·stored[i-1]
+	var most []float64 // task model: by NCA, the needs of its layers plus NCA·stored[i-1]
 	for range rounds {
 		for j := in.N; j >= 1; j-- {
 			start := after[j]
@@ -196,7 +190,7 @@ func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 				nca := max(1, Periods(v, period))
 				room := in.Memory - in.Fixed(i, j)
 				if in.Task {
-					nca = min(nca, counted) // fewer: still a bound
+					nca = min(nca, counted) // a smaller count is still a bound
 					for len(most) <= nca {
 						most = append(most, math.Inf(-1))
 					}
@@ -225,8 +219,7 @@ func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 	return !math.IsInf(after[0], 1)
 }
 
-// counted is how many mini-batches in flight runs count up to: 64, or as many as
-// leave sums of sizes exact.
+// counted returns the maximum NCA that runs count: 64, or less if sums of sizes would not be exact.
 func (in *Instance) counted() int {
 	return int(max(1, min(64, math.Floor((mostSize-1)/(in.Stored[in.N]+1))-1)))
 }

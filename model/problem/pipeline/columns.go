@@ -8,36 +8,36 @@ import (
 	"workbench/model/covering"
 )
 
-// A master looks for the prices that prove most. They are the duals of the linear
-// program of the fewest sets, in fractions, that hold all layers: sets that are worth
-// more than 1 enter it until there is none (package covering). Layers that
-// are alike in all sizes share a row. Nothing rests on its arithmetic: see shelves.
+// master searches for prices that prove the largest bound, by column generation (Gilmore and Gomory
+// 1961). The prices are the duals of the linear program that covers all layers by a minimum
+// fractional number of sets. Sets worth more than 1 enter until there is none (package covering).
+// Layers with equal sizes share a row. The proof does not rest on its arithmetic: see shelves.
 type master struct {
 	in      *Instance
-	row     []int     // of layers
-	weight  []float64 // of layers in their rows
-	layers  []float64 // by row: how many it has, by weight
+	row     []int     // by layer
+	weight  []float64 // by layer, in its row
+	layers  []float64 // by row: the number of layers, by weight
 	program *covering.Program
 	pool    []*column
-	best    *shelves // of the prices that proved most
-	surplus float64  // what it costs to hold a layer once more
-	units   float64  // of prices, of what a set costs
+	best    *shelves // of the prices that proved the largest bound
+	surplus float64  // cost of covering a layer more than once
+	units   float64  // price units per set
 }
 
-// A column is a set of layers, by rows. One layer alone stands in for a set at first,
-// whether that fits or not.
+// column is a set of layers, by rows. At first single layers stand for sets, whether they fit or
+// not.
 type column struct {
 	covering.Column
-	peak float64 // what a processor needs for it
+	peak float64 // memory of a processor with this set
 }
 
-// mostRows is how many rows a master has. Where there are more layers that differ, those
-// next to each other in size share a row, by their sizes.
+// mostRows is the maximum number of rows of a master. If more layers differ, layers of similar size
+// share a row, weighted by size.
 const mostRows = 200
 
 func newMaster(in *Instance) *master {
 	m := &master{in: in, row: make([]int, in.N+1), weight: make([]float64, in.N+1)}
-	first := map[[5]float64]int{} // layers of a kind
+	first := map[[5]float64]int{} // first layer of each kind
 	var kinds []int
 	for l := 1; l <= in.N; l++ {
 		sizes := [5]float64{in.W[l], in.Kept[l], in.otherMemory(l), in.Buffer[l-1], in.Buffer[l]}
@@ -52,7 +52,7 @@ func newMaster(in *Instance) *master {
 	if len(kinds) > rows {
 		slices.SortStableFunc(kinds, func(k, l int) int { return cmp.Compare(size(k), size(l)) })
 	}
-	row := make([]int, in.N+1) // of the first of a kind
+	row := make([]int, in.N+1) // by first layer of a kind
 	for k, l := range kinds {
 		row[l] = k * rows / len(kinds)
 	}
@@ -73,20 +73,20 @@ func newMaster(in *Instance) *master {
 	return m
 }
 
-// wider allows more prices. Those of less than nothing say that it is dearer to hold a
-// layer more than once, which no allocation does.
+// wider allows negative prices, down to a larger bound. A negative price states that covering a
+// layer more than once is expensive; no allocation does that.
 func (m *master) wider() {
 	m.surplus = max(leastSurplus, 4*m.surplus)
 	m.program.Surplus(m.surplus)
 }
 
-// leastSurplus is what a surplus costs after nothing, in sets.
+// leastSurplus is the first nonzero cost of a surplus, in sets.
 const leastSurplus = 1. / 32
 
-// raise returns a memory, from low on, below which the prices prove that there is no
-// allocation, high + 1 if they prove as much, and how many labels that took. Prices are
-// those for memory at, or for the bound if it is more. It ends after so many rounds or,
-// about, labels, or where no prices prove more.
+// raise returns a lower bound on the memory of any allocation, at least low, and the number of
+// labels it took. It returns high + 1 if the prices prove that much. The prices are those for
+// memory at, or for the bound if it is larger. It ends after the given rounds or about the given
+// labels, or when no prices improve the bound.
 func (m *master) raise(low, at, high float64, rounds, labels int) (bound float64, took int) {
 	for ; rounds > 0 && took < labels && !m.in.Stop.Given(); rounds-- {
 		at = max(at, low)
@@ -106,8 +106,7 @@ func (m *master) raise(low, at, high float64, rounds, labels int) (bound float64
 	return low, took
 }
 
-// shelves are those of prices of rows, which are rounded as finely as roundLabels allow,
-// or nil.
+// shelves returns those of row prices, rounded as finely as roundLabels allows, or nil.
 func (m *master) shelves(rows []float64, memory float64, took *int) *shelves {
 	prices := make([]int, m.in.N+1)
 	for ; m.units >= leastUnits && !m.in.Stop.Given(); m.units /= 16 {
@@ -122,19 +121,19 @@ func (m *master) shelves(rows []float64, memory float64, took *int) *shelves {
 	return nil
 }
 
-// A set is worth priceUnits, about, times as many as share a row, whose price is rounded
-// as often, at first, and leastUnits at least.
+// priceUnits is about the initial number of units of a set, times the number of layers that share a
+// row, since their price is rounded as often. leastUnits is the minimum.
 const (
 	priceUnits  = 1 << 10
 	leastUnits  = 1 << 8
 	roundLabels = 1 << 22
 )
 
-// add takes into the pool the dearest set from each layer on, if it is worth more
-// than 1 and fits in the memory. It reports whether there is one.
+// add adds to the pool the most valuable set that starts at each layer, if it is worth more than 1
+// and fits in memory. It reports whether there is one.
 func (m *master) add(s *shelves, duals []float64, memory float64) (added bool) {
 	for l := 1; l <= m.in.N && !m.in.Stop.Given(); l += 1 + m.in.N/mostAdded {
-		layers, peak := s.dearest(l, memory)
+		layers, peak := s.mostValuable(l, memory)
 		c := &column{peak: peak}
 		for _, k := range layers {
 			c.Add(m.row[k], m.weight[k])
@@ -147,12 +146,11 @@ func (m *master) add(s *shelves, duals []float64, memory float64) (added bool) {
 	return added
 }
 
-// mostAdded is about how many sets enter the pool in a round.
+// mostAdded is about the maximum number of sets that enter the pool in a round.
 const mostAdded = 400
 
-// optimum solves the program over the sets of the pool that fit in a memory, and returns
-// its duals by row, or those of its last step once in.Stop is closed. Sets that are worth
-// little leave the pool.
+// optimum solves the program over the sets of the pool that fit in a memory and returns its duals
+// by row, or those of its last step once in.Stop is closed. Sets of little value leave the pool.
 func (m *master) optimum(memory float64) (duals []float64) {
 	duals = m.program.Solve(func(yield func(*covering.Column) bool) {
 		if m.in.Stop.Given() {
@@ -168,5 +166,5 @@ func (m *master) optimum(memory float64) (duals []float64) {
 	return duals
 }
 
-// littleWorth is what a set is worth that is forgotten.
+// littleWorth is the value below which a set is removed from the pool.
 const littleWorth = 0.8

@@ -1,16 +1,14 @@
-// Package pipeline is the view of pipelined model parallelism that methods and
-// formulations share: [004] chapters 5 to 7 (Beaumont, Eyraud-Dubois and
-// Shilova, "Pipelined model parallelism: complexity results and memory
-// considerations", and Shilova's thesis). It holds the validated instance with
-// its sums, what stages store, the least memory and why a smaller one is too
-// little, the delay ⊕ of 7.1.2, bounds in closed form, and periodic patterns: how
-// they are timed, what they store and how they become plans. The verifier
-// (model/periodic) and the exhaustive search do not use it.
+// Package pipeline is the model of asynchronous pipelined model parallelism that methods and
+// formulations share: [004] chapters 5 to 7 (Beaumont, Eyraud-Dubois and Shilova, "Pipelined model
+// parallelism: complexity results and memory considerations", and Shilova's thesis). It holds the
+// validated instance with prefix sums, the memory of stages, the minimum memory and its proof, the
+// delay ⊕ of 7.1.2, closed-form bounds, and periodic patterns with their timing, memory and
+// conversion to plans. The verifier (model/periodic) and the exhaustive search do not use it.
 //
-// Layers are numbered 1..N as in [004], N = L+1 being the loss; layer 0 is the
-// input. A stage s(i,j), or a run, is layers i..j on one processor whose
-// neighbours are on others. Times are seconds, sizes whole numbers of the
-// instance's unit, so that sums of sizes are exact below 2^53.
+// Layers are numbered 1..N as in [004], where N = L+1 is the loss; layer 0 is the input. A stage
+// s(i,j), or a run, is layers i..j on one processor whose neighbours are on other processors. Times
+// are in seconds. Sizes are integers in the unit of the instance, so that sums of sizes are exact
+// below 2^53.
 package pipeline
 
 import (
@@ -23,23 +21,21 @@ import (
 	"workbench/model/platform"
 )
 
-// Errors of instances that mean nothing.
+// Errors of invalid instances.
 var (
 	ErrChain    = errors.New("chain unfit for pipelining")
 	ErrPlatform = errors.New("platform unfit for pipelining")
 	ErrModel    = errors.New("unknown memory model")
 )
 
-// Rounding is a relative bound on the error of the sums and quotients of times
-// of an instance. Counts of periods and bounds are rounded down by it.
+// Rounding is a relative bound on the error of sums and quotients of times of an instance. Numbers
+// of periods and bounds are rounded down by it.
 const Rounding = 1e-11
 
-// mostSize is what the sizes of an instance stay below together, so that sums
-// of them are exact.
+// mostSize is an upper bound on the total of all sizes of an instance, so that sums are exact.
 const mostSize = 1 << 53
 
-// Instance is PIPE(L, M, P, β) with what is derived from it once. Slices are
-// indexed by layer, 0..N.
+// Instance is PIPE(L, M, P, β) with derived data. Slices are indexed by layer, 0..N.
 type Instance struct {
 	Chain    *chain.Chain
 	Platform platform.Platform
@@ -47,32 +43,32 @@ type Instance struct {
 	Task     bool   // Model is plan.TaskModel
 
 	N      int     // layers
-	Procs  int     // processors of use, at most N
+	Procs  int     // usable processors, at most N
 	Memory float64 // M, of one processor
 	Copies float64 // C of [004] (6.33)
 
 	UF, UB  []float64 // durations of F_ℓ and B_ℓ
 	A, D, W []float64 // |a_ℓ|, |δ_ℓ|, W_ℓ
-	OwnF    []float64 // what F_ℓ needs while it runs beside what is kept: a_ℓ, and its overhead
-	OwnB    []float64 // the same of B_ℓ: δ_ℓ and δ_{ℓ-1}
-	Kept    []float64 // what F_ℓ leaves for B_ℓ: a_{ℓ-1} (see chain.Kept)
+	OwnF    []float64 // memory of F_ℓ while it runs, beyond kept inputs: a_ℓ and its overhead
+	OwnB    []float64 // the same for B_ℓ: δ_ℓ, δ_{ℓ-1} and its overhead
+	Kept    []float64 // memory that F_ℓ keeps for B_ℓ: a_{ℓ-1} (see chain.Kept)
 	U       []float64 // U[ℓ] = Σ_{k≤ℓ} uF_k + uB_k
-	Stored  []float64 // Stored[ℓ] = Σ_{k≤ℓ} Kept[k]: inputs kept for the backwards
+	Stored  []float64 // Stored[ℓ] = Σ_{k≤ℓ} Kept[k]: inputs kept for the backward operations
 	Weights []float64 // Weights[ℓ] = Σ_{k≤ℓ} C·W_k
-	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut behind layer ℓ, 1 ≤ ℓ < N
+	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut after layer ℓ, 1 ≤ ℓ < N
 	Buffer  []float64 // a_ℓ+δ_ℓ: buffers on each side of that cut
 
-	// Stop, once closed, ends the search for the least memory, which is an interval then.
-	// nil: limits of its own alone end it.
+	// Stop, once closed, ends the search for the minimum memory, which then returns an interval.
+	// With nil only its own limits end it.
 	Stop plan.Stop
 
-	most  [][]float64 // the task model's peaks of stages: see peaks
-	least *Least      // once known
+	most  [][]float64 // peaks of stages in the task model: see peaks
+	least *Least      // cached
 }
 
-// New reads an instance. model is a memory model, "" is the task model. The
-// error wraps ErrChain, ErrPlatform or ErrModel. Whether anything fits is left
-// to [Instance.Infeasible]. O(n·log n).
+// New returns the instance of a chain, a platform and a memory model; "" is the task model. The
+// error wraps ErrChain, ErrPlatform or ErrModel. [Instance.Infeasible] reports whether anything
+// fits. O(n·log n).
 func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if model == "" {
 		model = plan.TaskModel
@@ -123,11 +119,11 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	return in, nil
 }
 
-// MostLayers is the largest number of layers of a chain in a pipeline: bounds, least memory and the best
-// contiguous allocation take O(P·n²), a second for 2,000.
+// MostLayers is the maximum number of layers of a chain in a pipeline. Bounds, minimum memory and
+// the best contiguous allocation take O(P·n²), one second for 2,000 layers.
 const MostLayers = 4000
 
-// check says what means nothing in an instance.
+// check returns an error if an instance is invalid.
 func check(c *chain.Chain, p platform.Platform, model string) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: it has no layers, at least one is needed", ErrChain)
@@ -166,14 +162,13 @@ func check(c *chain.Chain, p platform.Platform, model string) error {
 	return nil
 }
 
-// Fits reports whether a processor that stores so much at its peak has the
-// memory for it.
+// Fits reports whether a peak fits in the memory of a processor.
 func (in *Instance) Fits(peak float64) bool { return platform.Fits(peak, in.Memory) }
 
 // Time returns U(i,j) = Σ uF_ℓ + uB_ℓ of layers i..j, seconds.
 func (in *Instance) Time(i, j int) float64 { return in.U[j] - in.U[i-1] }
 
-// Latest returns U(1,N) + ΣC, a period at which nothing needs to overlap.
+// Latest returns U(1,N) + ΣC, a period with which nothing needs to overlap.
 func (in *Instance) Latest() float64 {
 	t := in.U[in.N]
 	for _, c := range in.Cut {
@@ -187,8 +182,8 @@ func Periods(x, period float64) int {
 	return int(min(math.Ceil(x/period-Rounding), math.MaxInt32))
 }
 
-// Plus is x ⊕ y of [004] 7.1.2: the delay x and then an item of time y, which
-// begins a new group, a period later, if it does not fit in that of x.
+// Plus returns x ⊕ y of [004] 7.1.2: the delay x followed by an item of time y, which starts a new
+// group one period later if it does not fit in the group of x.
 func Plus(x, y, period float64) float64 {
 	g := Periods(x, period)
 	if g == Periods(x+y, period) {

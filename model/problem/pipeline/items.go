@@ -4,8 +4,8 @@ import (
 	"workbench/model/plan"
 )
 
-// Item is a stage or a communication between two stages: both have a
-// forward and a backward operation on one resource.
+// Item is a stage or a communication between two stages. Both have a forward and a backward
+// operation on one resource.
 type Item struct {
 	From, To int // layers of the stage; of a communication, both the layer whose output is sent
 	Cut      bool
@@ -13,18 +13,18 @@ type Item struct {
 	// processors plus that of the link.
 	Resource int
 	F, B     float64 // durations, seconds
-	// Copies of a stage are on processors from Resource on; 0: one.
+	// Copies is the number of replicas of a stage, on processors from Resource on; 0 means one.
 	Copies int
-	// Reduce is what a replica adds up the gradients of its weights for, behind each
-	// backward, seconds.
+	// Reduce is the time of the all-reduce of a replica's weight gradients after each backward,
+	// seconds.
 	Reduce float64
 }
 
 // Time returns the time of both operations, seconds.
 func (x *Item) Time() float64 { return x.F + x.B }
 
-// Items returns the stages of an allocation and the communications between
-// those on different processors, in the order of the chain.
+// Items returns the stages of an allocation and the communications between stages on different
+// processors, in chain order.
 func (in *Instance) Items(stages []plan.Stage) []Item {
 	list := make([]Item, 0, 2*len(stages))
 	for k, s := range stages {
@@ -46,8 +46,8 @@ func (in *Instance) Items(stages []plan.Stage) []Item {
 	return list
 }
 
-// Reduce returns what each of r replicas takes to add up the gradients of so many weights
-// once, seconds, as PipeDream's optimizer reckons it: 4(r-1)/r of them over its link.
+// Reduce returns the time of one all-reduce of weight gradients for each of r replicas, in seconds.
+// As in PipeDream's optimizer, 4(r-1)/r of the weights pass its link.
 func (in *Instance) Reduce(weight float64, r int) float64 {
 	return 4 * float64(r-1) * weight / (float64(r) * in.Platform.Bandwidth)
 }
@@ -64,13 +64,13 @@ func (in *Instance) Communication(l, p, q int) Item {
 	}
 }
 
-// link returns the processors that a communication's resource joins.
+// link returns the processors that a communication resource connects.
 func (in *Instance) link(resource int) (p, q int) {
 	r := resource - in.Platform.Processors
 	return r / in.Platform.Processors, r % in.Platform.Processors
 }
 
-// SplitLayers returns the layers of stages as stages of their own, but for those of replicas.
+// SplitLayers returns the layers of stages as separate stages, except for replicated stages.
 func SplitLayers(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage
 	for _, s := range stages {
@@ -85,7 +85,7 @@ func SplitLayers(stages []plan.Stage) []plan.Stage {
 	return list
 }
 
-// Merged joins neighbouring stages of one processor.
+// Merged merges neighbouring stages on the same processor.
 func Merged(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage
 	for _, s := range stages {

@@ -7,20 +7,18 @@ import (
 	"workbench/model/plan"
 )
 
-// Least is what is known of the least memory with which a pattern exists.
+// Least holds bounds on the minimum memory with which a pattern exists.
 type Least struct {
-	// Low: with less there is no pattern, as a search or a closed form proves.
-	// High: with so much the allocation has one. They are equal where the search
-	// ended.
+	// Low is a proven lower bound. High is the memory of Allocation. They are equal if the search
+	// finished.
 	Low, High  float64
 	Allocation []plan.Stage
 }
 
-// Limits of the search for the least memory: leastProbe is how many beginnings of
-// allocations are looked at for one memory at first, leastNodes for all in all;
-// leastRounds and leastLabels are the same of prices, fewer by fewerLabels where more than
-// unlikeLayers have prices of their own: there even all of them rarely close the interval.
-// Together these are up to ten seconds.
+// Limits of the search for the minimum memory. leastProbe is the initial number of nodes for one
+// memory, leastNodes the total. leastRounds and leastLabels limit column generation; with more than
+// unlikeLayers distinct layers the labels are divided by fewerLabels, since there even all of them
+// rarely close the interval. Together these take up to ten seconds.
 const (
 	leastProbe   = 1 << 11
 	leastNodes   = 1 << 22
@@ -28,28 +26,26 @@ const (
 	leastLabels  = 1 << 24
 	fewerLabels  = 8
 	unlikeLayers = 128
-	leastPriced  = 500 // layers: prices of more close nothing within seconds
+	leastPriced  = 500 // layers: with more, prices close nothing within seconds
 )
 
-// moreEffort is from what effort on there are more prices: those for the upper end, where
-// the search asks, and those below zero. They take more labels, and mostly nobody needs
-// them.
+// moreEffort is the effort from which prices are also computed at the upper end, where the search
+// probes, and negative prices are allowed. They take more labels and are rarely needed.
 const moreEffort = 8
 
-// Least finds the least memory with which there is a pattern, of any number of
+// Least returns bounds on the minimum memory with which a pattern exists, for any number of
 // mini-batches a period.
 //
-// One mini-batch at a time needs least: in any pattern of an allocation, while
-// F_ℓ runs for a mini-batch, its processor stores the inputs of its layers up to
-// ℓ for the same mini-batch, and while B_ℓ runs, too; each layer keeps its input
-// for one mini-batch at least. Nothing else is stored when a mini-batch has the
-// processors to itself. So what is looked for is an allocation, which need not be
-// contiguous: items are packed into equal bins, and neighbours that are apart take
-// room in both, which is hard (with no buffers it is bin packing).
+// Running one mini-batch at a time minimises memory. In any pattern of an allocation, while F_ℓ or
+// B_ℓ runs for a mini-batch, its processor stores the inputs of its layers up to ℓ for the same
+// mini-batch; each layer keeps its input for at least one mini-batch. Nothing else is stored when
+// one mini-batch runs alone. So the search is for an allocation, which need not be contiguous:
+// items are packed into equal bins, and neighbours in different bins add buffers to both. This is
+// NP-hard; without buffers it is bin packing.
 //
-// Prices of layers (see [master]) prove a memory to be too little, and bound the
-// search for an allocation (see [packing]). Exponential: beyond limits, and once in.Stop
-// is closed, the result is an interval.
+// Prices of layers (see [master]) prove lower bounds and bound the search for an allocation (see
+// [packing]). Exponential in the worst case: beyond the limits, or once in.Stop is closed, the
+// result is an interval.
 func (in *Instance) Least() Least {
 	if in.least == nil {
 		low, _ := in.needed()
@@ -65,7 +61,7 @@ func (in *Instance) Least() Least {
 	return *in.least
 }
 
-// narrow narrows the interval by prices and searches in turn, each time for longer.
+// narrow alternates between prices and searches, each time with a larger limit.
 func (in *Instance) narrow(best *Least) {
 	m := newMaster(in)
 	labels, nodes := leastLabels, leastNodes
@@ -82,7 +78,7 @@ func (in *Instance) narrow(best *Least) {
 			labels -= took
 		}
 		if m.best == nil {
-			return // any take too many labels
+			return // all prices take too many labels
 		}
 		nodes -= in.bisect(best, m.best, leastProbe*effort, nodes)
 		if effort >= moreEffort/2 {
@@ -91,17 +87,16 @@ func (in *Instance) narrow(best *Least) {
 	}
 }
 
-// leastGrain is the relative width of an interval that a round of probes leaves
-// open, and below which it is asked at its upper end.
-const leastGrain = 1e-3
+// leastTolerance is the relative width of the interval that one round of probes leaves open. Below
+// it, the upper end is probed.
+const leastTolerance = 1e-3
 
-// bisect looks for allocations between what is known on both sides, at one memory
-// after the other with at most probe nodes, with prices or nil. It returns how many it
-// took, nodes at most. With prices the upper end is asked for first: mostly nothing is
-// below it.
+// bisect searches for allocations between the bounds, at one memory after the other with at most
+// probe nodes each, with prices or nil. It returns the number of nodes, at most nodes. With prices
+// the upper end is probed first, since usually nothing is below it.
 func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited int) {
-	// What is not decided lies between open and best.High: below it, whether there
-	// is none is bisected, above it, whether there is one.
+	// Undecided memories lie between open and best.High: below it bisection proves that there is no
+	// allocation, above it that there is one.
 	open, first := best.High, true
 	for _, up := range [2]bool{false, true} {
 		for visited < nodes && best.Low < best.High && !in.Stop.Given() {
@@ -109,7 +104,7 @@ func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited 
 			if up {
 				from, to = open+1, best.High
 			}
-			narrow := to-from <= leastGrain*best.High
+			narrow := to-from <= leastTolerance*best.High
 			if from >= to || open < best.High && narrow {
 				break
 			}
@@ -137,8 +132,8 @@ func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited 
 	return visited
 }
 
-// OneAtATime returns the memory of the processor that needs most when the
-// mini-batches of an allocation run one after the other.
+// OneAtATime returns the maximum memory of a processor when the mini-batches of an allocation run
+// one after the other.
 func (in *Instance) OneAtATime(stages []plan.Stage) float64 {
 	fixed, stored, most := make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors),
 		make([]float64, in.Platform.Processors)
@@ -159,13 +154,13 @@ func (in *Instance) OneAtATime(stages []plan.Stage) float64 {
 	return peak
 }
 
-// LeastContiguous is the least memory of a contiguous allocation.
+// LeastContiguous returns the minimum memory of a contiguous allocation.
 func (in *Instance) LeastContiguous() float64 { return in.OneAtATime(in.contiguousLeast()) }
 
-// contiguousLeast returns the contiguous allocation with the smallest largest
-// memory for one mini-batch in flight. O(P·n²).
+// contiguousLeast returns the contiguous allocation with the minimum peak memory for one mini-batch
+// in flight. O(P·n²).
 func (in *Instance) contiguousLeast() []plan.Stage {
-	best := make([]float64, in.N+1) // of layers 1..j
+	best := make([]float64, in.N+1) // for layers 1..j
 	for j := range best {
 		best[j] = math.Inf(1)
 	}

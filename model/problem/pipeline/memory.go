@@ -8,10 +8,10 @@ import (
 	"workbench/model/plan"
 )
 
-// peaks fills most[k][ℓ] with the most that the forwards and backwards of layers
-// ℓ..ℓ+2^k-1 need in the task model when all layers from the first on store their
-// inputs for one mini-batch: at F_ℓ the inputs of layers 1..ℓ and a_ℓ are held, at
-// B_ℓ the same inputs, δ_ℓ and δ_{ℓ-1} ([004] Lemma 18). O(n·log n).
+// peaks fills most[k][ℓ] with the maximum memory of the forward and backward operations of layers
+// ℓ..ℓ+2^k-1 in the task model when layers 1..ℓ store their inputs for one mini-batch: F_ℓ holds
+// the inputs of layers 1..ℓ and a_ℓ, B_ℓ the same inputs, δ_ℓ and δ_{ℓ-1} ([004] Lemma 18). It is a
+// sparse table for range maxima. O(n·log n).
 func (in *Instance) peaks() {
 	row := make([]float64, in.N+1)
 	for l := 1; l <= in.N; l++ {
@@ -27,11 +27,11 @@ func (in *Instance) peaks() {
 	}
 }
 
-// own is the most that F_ℓ or B_ℓ needs beside the stored inputs of its
-// processor, its layer's included: a_ℓ or δ_ℓ and δ_{ℓ-1}.
+// own returns the maximum memory of F_ℓ or B_ℓ beyond the stored inputs of its processor, including
+// its own: a_ℓ, or δ_ℓ and δ_{ℓ-1}.
 func (in *Instance) own(l int) float64 { return max(in.OwnF[l], in.OwnB[l]) }
 
-// otherMemory is own in the task model; in the stage model nothing else is counted.
+// otherMemory returns own in the task model, 0 in the stage model.
 func (in *Instance) otherMemory(l int) float64 {
 	if !in.Task {
 		return 0
@@ -39,47 +39,45 @@ func (in *Instance) otherMemory(l int) float64 {
 	return in.own(l)
 }
 
-// Peak returns the activations of stage s(i,j) with one mini-batch in flight:
-// of the task model the most while one of its tasks runs, of the stage model
-// its inputs.
+// Peak returns the activation memory of stage s(i,j) with one mini-batch in flight: the peak over
+// its operations in the task model, its inputs in the stage model.
 func (in *Instance) Peak(i, j int) float64 {
 	if in.Task {
 		k := bits.Len(uint(j+1-i)) - 1
-		return max(in.most[k][i], in.most[k][j+1-1<<k]) - in.Stored[i-1] // sizes are whole: exact
+		return max(in.most[k][i], in.most[k][j+1-1<<k]) - in.Stored[i-1] // exact, since sizes are integers
 	}
 	return in.Inputs(i, j)
 }
 
-// Fixed returns what stage s(i,j) holds for ever: weights and buffers. There
-// are no buffers at the ends of the chain.
+// Fixed returns the memory that stage s(i,j) holds all the time: weights and buffers. The ends of
+// the chain have no buffers.
 func (in *Instance) Fixed(i, j int) float64 {
 	return in.Weights[j] - in.Weights[i-1] + in.Buffer[i-1] + in.Buffer[j]
 }
 
-// Inputs returns Σ_{i≤ℓ≤j} a_{ℓ-1}: what one mini-batch in flight takes.
+// Inputs returns Σ_{i≤ℓ≤j} a_{ℓ-1}, the memory of one mini-batch in flight.
 func (in *Instance) Inputs(i, j int) float64 { return in.Stored[j] - in.Stored[i-1] }
 
-// Needs returns 𝓜(i,j,g) of [004] 7.1.1, the memory of a processor with stage
-// s(i,j) alone and g mini-batches in flight: each mini-batch more takes the
-// stage's inputs more, in both models.
+// Needs returns 𝓜(i,j,g) of [004] 7.1.1, the memory of a processor with only stage s(i,j) and g
+// mini-batches in flight. Each further mini-batch adds the inputs of the stage, in both models.
 func (in *Instance) Needs(i, j, g int) float64 {
 	return in.Fixed(i, j) + float64(g-1)*in.Inputs(i, j) + in.Peak(i, j)
 }
 
-// held is a part of what s(i,j) needs that grows with it: weights and inputs.
+// held returns a part of the memory of s(i,j) that grows with the stage: weights and inputs.
 func (in *Instance) held(i, j int) float64 {
 	return in.Weights[j] - in.Weights[i-1] + in.Inputs(i, j)
 }
 
-// MayRun reports whether s(i,j) may be a run: one processor has one run.
+// MayRun reports whether s(i,j) may be a run: with one processor only the whole chain is.
 func (in *Instance) MayRun(i, j int) bool { return in.Procs > 1 || j-i == in.N-1 }
 
-// Infeasible returns a *plan.Infeasible if no pattern fits in the memory, and
-// nil if one does, or if that was not found out ([Instance.Least]).
+// Infeasible returns a *plan.Infeasible if it proves that no pattern fits in memory. It returns nil
+// if one fits or this remains open ([Instance.Least]).
 func (in *Instance) Infeasible() error {
 	low, why := in.needed()
 	if in.Fits(low) && !in.Fits(in.LeastContiguous()) {
-		found, _ := newPacking(in, in.Memory, leastProbe).run() // mostly that is quick
+		found, _ := newPacking(in, in.Memory, leastProbe).run() // usually quick
 		if found != nil {
 			return nil
 		}
@@ -93,18 +91,16 @@ func (in *Instance) Infeasible() error {
 	return &plan.Infeasible{Problem: plan.Pipeline, Memory: low, Given: in.Memory, Why: why}
 }
 
-// needed returns a memory that each processor needs at least, in closed form,
-// and what for. O(n²).
+// needed returns a closed-form lower bound on the memory of each processor, and the reason. O(n²).
 //
-// Whatever the allocation, layer ℓ lies in a run s(i,j) of layers of its
-// processor, which needs 𝓜(i,j,1) at least, also beside other runs. That is
-// clear in the stage model. In the task model, when F_ℓ runs, the processor
-// still stores the inputs of F_i..F_{ℓ-1} for the same mini-batch, and when B_ℓ
-// runs those of F_i..F_ℓ: what peaks reckons with.
+// In any allocation layer ℓ lies in a run s(i,j) of its processor, which needs at least 𝓜(i,j,1),
+// also if it has other runs. In the stage model this is clear. In the task model, when F_ℓ runs,
+// the processor still stores the inputs of F_i..F_{ℓ-1} for the same mini-batch, and when B_ℓ runs
+// those of F_i..F_ℓ, as in peaks.
 //
-// When B_N starts, the inputs of all layers are stored for its mini-batch, and
-// in the task model δ_N and δ_{N-1}; what the other processors store then is
-// counted at their next task.
+// When B_N starts, the inputs of all layers are stored for its mini-batch, and in the task model
+// δ_N and δ_{N-1}; the memory of the other processors at that time is counted at their next
+// operation.
 func (in *Instance) needed() (memory float64, why string) {
 	memory, l := in.neediest()
 	name := in.Chain.Layers[l-1].Name
@@ -122,7 +118,7 @@ func (in *Instance) needed() (memory float64, why string) {
 	return memory, why
 }
 
-// total is what all processors hold together when B_N runs.
+// total returns the memory of all processors together when B_N runs.
 func (in *Instance) total() float64 {
 	sum := in.Weights[in.N] + in.Stored[in.N]
 	if in.Task {
@@ -131,8 +127,8 @@ func (in *Instance) total() float64 {
 	return sum
 }
 
-// Ample returns a size beyond which more memory is hardly of use: weights, and
-// tensors and buffers for a mini-batch on every processor and one on every link.
+// Ample returns a memory beyond which more is hardly useful: weights, and tensors and buffers for a
+// mini-batch on every processor and one on every link.
 func (in *Instance) Ample() float64 {
 	sum := 0.0
 	for l := range in.A {
@@ -141,15 +137,15 @@ func (in *Instance) Ample() float64 {
 	return in.Weights[in.N] + 2*float64(2*in.Procs)*sum + 1
 }
 
-// neediest returns the layer whose run needs most where it needs least, and
-// that memory. O(n²).
+// neediest returns the layer with the maximum, over the layers, of the minimum memory of a run that
+// contains it, and that memory. O(n²).
 func (in *Instance) neediest() (need float64, layer int) {
 	least := make([]float64, in.N+1)
 	for l := range least {
 		least[l] = math.Inf(1)
 	}
 	for i := 1; i <= in.N; i++ {
-		best := math.Inf(1) // of the runs from i to j or further
+		best := math.Inf(1) // over the runs from i to at least j
 		for j := in.N; j >= i; j-- {
 			if in.MayRun(i, j) {
 				best = min(best, in.Needs(i, j, 1))
@@ -166,8 +162,8 @@ func (in *Instance) neediest() (need float64, layer int) {
 	return need, layer
 }
 
-// leastRuns returns the least, over all ways to cut the chain into runs, of the
-// most that a run needs. O(n²).
+// leastRuns returns the minimum, over all ways to cut the chain into runs, of the maximum memory of
+// a run. O(n²).
 func (in *Instance) leastRuns() float64 {
 	best := make([]float64, in.N+1)
 	for j := 1; j <= in.N; j++ {
@@ -181,9 +177,8 @@ func (in *Instance) leastRuns() float64 {
 	return best[in.N]
 }
 
-// Count returns how many things of that size fit in a room: ⌊room/size⌋, +Inf
-// of no size. The quotient of whole numbers below 2^53 is never rounded up to a
-// whole number.
+// Count returns how many items of the given size fit: ⌊room/size⌋, +Inf for size 0. The quotient of
+// integers below 2^53 is never rounded up to an integer.
 func Count(room, size float64) float64 {
 	if size == 0 {
 		return math.Inf(1)

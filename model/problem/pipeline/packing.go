@@ -8,51 +8,51 @@ import (
 	"workbench/model/plan"
 )
 
-// packing looks for an allocation with which one mini-batch at a time takes at most
-// some memory on every processor, by depth-first search from the first layer on. A
-// beginning is given up where what is left cannot find room: see mayFit. One that
-// differs from another only in the numbers of processors is looked at once.
+// packing searches for an allocation in which one mini-batch at a time takes at most a given memory
+// on every processor, by depth-first branch and bound from the first layer on. A prefix is pruned
+// if the rest cannot fit: see mayFit. Prefixes that differ only in processor numbers are searched
+// once.
 type packing struct {
 	in      *Instance
 	memory  float64
-	left    int // nodes
+	left    int // remaining nodes
 	visited int
 
-	owner  []int // of layers 1..
-	bins   []bin // of processors
-	latest []int // layers of processors
-	// Stretches of layers that are alike, by layer: where it begins and ends. Up to layer
-	// stay the next ones are on the processor of the layer before.
+	owner  []int // by layer, from 1
+	bins   []bin // by processor
+	latest []int // by processor: its last layer
+	// begin and end delimit, by layer, the stretch of identical layers that contains it. Layers up
+	// to stay must be on the processor of the previous layer.
 	begin, end []int
 	stay       int
 	seen       map[string]bool
 	key        []byte // scratch
 
-	// Of the layers ℓ..N: their weights and inputs; the least that cuts among them
-	// take, on both sides, if each run fits alone, where ℓ may be inside of a run;
-	// the least own, buffer and size beside a buffer of one of them.
+	// By layer ℓ, for the layers ℓ..N: their weights and inputs; the minimum memory of cuts among
+	// them, on both sides, if each run fits alone, where ℓ may be inside a run; and the minimum own
+	// memory, buffer, and size plus buffer of one of them.
 	rest, cuts, own, buffer, entry []float64
-	sizes                          []float64 // that are counted
-	count                          [][]int   // by size: how many of the layers ℓ..N are at least as large
+	sizes                          []float64 // thresholds that are counted
+	count                          [][]int   // by threshold: the number of layers ℓ..N of at least that size
 
-	// By prices, if there are any: what the layers ℓ..N are worth, and what fits of them.
+	// priced has the values by prices, or is nil.
 	priced *priced
 }
 
-// priced is, by prices and by layer ℓ, what the layers ℓ..N are worth, and what fits of
-// them, with ℓ and without.
+// priced has, by layer ℓ, the total price of the layers ℓ..N, and what fits of them, with ℓ and
+// without.
 type priced struct {
 	worth         []int
 	with, without []rack
 }
 
-// bin is what a processor stores.
+// bin is the memory of a processor.
 type bin struct {
-	fixed, stored, most float64 // weights and buffers; inputs; the peak beside fixed
-	own                 float64 // of its last layer
+	fixed, stored, most float64 // weights and buffers; inputs; the peak in addition to fixed
+	own                 float64 // own memory of its last layer
 }
 
-// countedSizes is how many sizes of layers are counted.
+// countedSizes is the number of size thresholds.
 const countedSizes = 8
 
 func newPacking(in *Instance, memory float64, nodes int) *packing {
@@ -64,7 +64,7 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 	for _, x := range []*[]float64{&s.rest, &s.cuts, &s.own, &s.buffer, &s.entry} {
 		*x = make([]float64, n+2)
 	}
-	fresh := make([]float64, n+2) // cuts where a run begins at ℓ
+	fresh := make([]float64, n+2) // cuts if a run starts at ℓ
 	s.own[n+1], s.buffer[n+1], s.entry[n+1] = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := n; i >= 1; i-- {
 		s.rest[i] = s.rest[i+1] + s.size(i)
@@ -94,8 +94,7 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 	return s
 }
 
-// stretches finds the layers that follow one another and are alike in what they need
-// and in the buffers between them.
+// stretches finds maximal sequences of layers with equal memory and equal buffers between them.
 func (s *packing) stretches() {
 	in, n := s.in, s.in.N
 	s.begin, s.end = make([]int, n+2), make([]int, n+2)
@@ -114,7 +113,7 @@ func (s *packing) stretches() {
 	}
 }
 
-// price gives the search prices to bound what is left with.
+// price gives the search prices to bound the remaining layers.
 func (s *packing) price(by *shelves) {
 	n := s.in.N
 	x := &priced{make([]int, n+2), make([]rack, n+2), make([]rack, n+2)}
@@ -125,10 +124,10 @@ func (s *packing) price(by *shelves) {
 	s.priced = x
 }
 
-// size is what layer l stores in any case.
+// size returns the memory that layer l always stores.
 func (s *packing) size(l int) float64 { return s.in.Copies*s.in.W[l] + s.in.Kept[l] }
 
-// counts chooses the sizes that are counted, the largest ones and some below.
+// counts chooses the size thresholds: the largest size and some below.
 func (s *packing) counts() {
 	all := make([]float64, s.in.N)
 	for l := range all {
@@ -152,7 +151,7 @@ func (s *packing) counts() {
 	}
 }
 
-// run returns an allocation, or nil; then decided says that there is none.
+// run returns an allocation, or nil; then decided reports whether there is none.
 func (s *packing) run() (stages []plan.Stage, decided bool) {
 	if s.mayFit(0, 0) && s.place(1, 0) {
 		for l := 1; l <= s.in.N; l++ {
@@ -167,11 +166,11 @@ func (s *packing) run() (stages []plan.Stage, decided bool) {
 	return nil, s.left > 0
 }
 
-// stopEvery is after how many beginnings the search asks whether it is to end.
+// stopEvery is the number of nodes between checks of Stop.
 const stopEvery = 1 << 8
 
-// place gives layer l and those behind it their processors; used is how many
-// have one. It reports whether all have found room.
+// place assigns processors to layers l.. ; used processors have layers already. It reports whether
+// all layers fit.
 func (s *packing) place(l, used int) bool {
 	s.visited++
 	if s.left--; s.left <= 0 || s.visited%stopEvery == 0 && s.in.Stop.Given() {
@@ -203,11 +202,10 @@ func (s *packing) place(l, used int) bool {
 	return false
 }
 
-// another reports whether a piece on processor p from layer l on is looked at. The
-// pieces of a stretch of layers that are alike may change places, but for its first and
-// its last, and nothing is gained by two on one processor, but if they are these: so
-// those between are in the order of the processors, and what begins out of order is the
-// last and has all the rest.
+// another reports whether processor p may start another run at layer l. It breaks symmetries of a
+// stretch of identical layers: its runs are interchangeable except for the first and the last, and
+// two on one processor gain nothing except if they are these two. So the runs between are in the
+// order of the processors, and one that starts out of order is the last and has all the rest.
 func (s *packing) another(l, p int) bool {
 	begin := s.begin[l]
 	if l == begin {
@@ -223,7 +221,7 @@ func (s *packing) another(l, p int) bool {
 	return true
 }
 
-// try places layer l on processor p and goes on from there, if the rest may fit.
+// try places layer l on processor p and continues if the rest may fit.
 func (s *packing) try(l, p, used int) bool {
 	in, q := s.in, p
 	if l > 1 {
@@ -248,13 +246,12 @@ func (s *packing) try(l, p, used int) bool {
 	return done
 }
 
-// mayFit reports whether the layers behind l may find room beside those that are
-// placed. A processor's last layer is its last now or one of those to come, which
-// needs what it needs while it runs. What is left of the processors has to be
-// enough for weights and inputs of the rest and for the cuts that no way to divide
-// it avoids; where not even one layer more finds room, and the buffer of a cut
-// before it unless the processor has layer l, it does not count; and layers of some
-// size or more have to be as many as there are places.
+// mayFit reports whether the layers after l may fit next to those that are placed. The last layer
+// of a processor is its current last or a later one, whose own memory it needs. The remaining
+// memory must suffice for the weights and inputs of the rest and for the unavoidable cuts. A
+// processor on which not even one more layer fits, with the buffer of a cut before it unless the
+// processor has layer l, does not count. For each size threshold there must be as many places as
+// layers.
 func (s *packing) mayFit(l, used int) bool {
 	if math.IsInf(s.cuts[l+1], 1) {
 		return false
@@ -297,13 +294,12 @@ func (s *packing) mayFit(l, used int) bool {
 	return s.rest[l+1]+s.cuts[l+1] <= room && (s.priced == nil || s.mayBeWorth(l, s.priced))
 }
 
-// mayBeWorth reports whether the processors may hold as much, by prices, as the
-// layers behind l are worth. Beside what a processor has, a set that alone has weights
-// and buffers F and the peak H needs F more while the layers there are run, and H
-// beside what these store while its own run. O(P·log).
+// mayBeWorth reports whether the processors can hold the total price of the layers after l. A set
+// that alone has weights and buffers F and peak H needs F next to the peak of the layers already
+// there, and H next to their stored memory while its own layers run. O(P·log).
 func (s *packing) mayBeWorth(l int, by *priced) bool {
 	left := by.worth[l+1]
-	more, only, may := 0, false, false // what layer l+1 may add to a processor; on one
+	more, only, may := 0, false, false // the gain from layer l+1 on a processor; on one
 	for p := range s.bins {
 		x := &s.bins[p]
 		fixed, peak := s.memory-x.fixed-x.most, s.memory-x.fixed-x.stored
@@ -313,7 +309,7 @@ func (s *packing) mayBeWorth(l int, by *priced) bool {
 		}
 		with, fits := by.with[l+1].most(fixed-on, peak-on)
 		without, ends := by.without[l+1].most(fixed-off, peak-off)
-		if !ends { // no room for the buffer of a cut behind layer l
+		if !ends { // no memory for the buffer of a cut after layer l
 			only, without, with = true, with, 0
 		}
 		left -= without
@@ -327,12 +323,12 @@ func (s *packing) mayBeWorth(l int, by *priced) bool {
 	return may && left <= more
 }
 
-// seenMost is how many beginnings are remembered.
+// seenMost is the maximum number of prefixes that are remembered.
 const seenMost = 1 << 17
 
-// isNew reports whether no beginning like this one was looked at before: as long,
-// with the same stored on the processor of its last layer, and on the others,
-// whatever their numbers. Inside of a stretch of layers that are alike more counts.
+// isNew reports whether no equivalent prefix was searched before: one of equal length, with the
+// same memory on the processor of its last layer and on the others, up to permutation. Inside a
+// stretch of identical layers more state matters, so nothing is pruned there.
 func (s *packing) isNew(l, used int) bool {
 	if l == s.in.N || s.end[l] > l {
 		return true
@@ -353,7 +349,7 @@ func (s *packing) isNew(l, used int) bool {
 	})
 	s.key = binary.AppendUvarint(s.key[:0], uint64(l))
 	for _, x := range append(others, s.bins[s.owner[l]]) {
-		for _, v := range [3]float64{x.fixed, x.stored, x.most} { // whole numbers below 2^53
+		for _, v := range [3]float64{x.fixed, x.stored, x.most} { // integers below 2^53
 			s.key = binary.AppendUvarint(s.key, uint64(v))
 		}
 	}

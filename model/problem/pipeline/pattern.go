@@ -9,20 +9,19 @@ import (
 	"workbench/model/plan"
 )
 
-// Pattern is a k-periodic schedule of items, of stages with r replicas for a k that is a
-// multiple of r: mini-batch m of 0..k-1 runs the
-// forward of item i at F[m·len(Items)+i] and its backward at B[same], in absolute
-// time, and mini-batch m+jk does so jT later.
+// Pattern is a k-periodic schedule of items. For stages with r replicas k is a multiple of r.
+// Mini-batch m of 0..k-1 runs the forward of item i at F[m·len(Items)+i] and its backward at
+// B[same], in absolute time; mini-batch m+jk runs them jT later.
 type Pattern struct {
-	Period float64 // T of k mini-batches, seconds
+	Period float64 // T for k mini-batches, seconds
 	K      int
 	Stages []plan.Stage
 	Items  []Item
 	F, B   []float64 // starts, seconds
 }
 
-// OneByOne is the pattern of an allocation in which a mini-batch has all processors to
-// itself: no other needs less memory ([Instance.Least]).
+// OneByOne returns the pattern of an allocation in which each mini-batch runs alone, which
+// minimises memory ([Instance.Least]).
 func (in *Instance) OneByOne(stages []plan.Stage) *Pattern {
 	items := in.Items(stages)
 	n := len(items)
@@ -41,24 +40,23 @@ func (in *Instance) OneByOne(stages []plan.Stage) *Pattern {
 // Rate returns T/k.
 func (s *Pattern) Rate() float64 { return s.Period / float64(s.K) }
 
-// A run is an operation of a layer or communication.
+// run is an operation of a layer or communication.
 type run struct {
 	op       string
 	layer    int
 	item     int
 	batch    int // 0..k-1
 	resource int
-	start    float64 // absolute, of that mini-batch
+	start    float64 // absolute, for that mini-batch
 	length   float64
-	step     int // its number on the way of a mini-batch
-	// Within a period: when it starts, in [0,T), and the shift h; the first of
-	// its resource that starts at that instant does so at since.
+	step     int // its index in the order of one mini-batch
+	// at is the start within a period, in [0,T), and shift is h. since is the start of the first
+	// operation on the resource that ties with it.
 	at, since float64
 	shift     int
 }
 
-// runs lists the operations layer by layer: those of a stage follow each other
-// without idle time.
+// runs returns the operations layer by layer: those of a stage follow each other without idle time.
 func (s *Pattern) runs(in *Instance) []run {
 	list := make([]run, 0, 2*s.K*(in.N+len(s.Items)))
 	for m := range s.K {
@@ -100,9 +98,8 @@ func (s *Pattern) place(in *Instance, i, batch int) int {
 	return x.Resource
 }
 
-// sequence lists the operations of a period in order of start. Of those that
-// start at one instant the ones that take no time come first, older
-// mini-batches before younger ones.
+// sequence returns the operations of a period in order of start. In a tie, operations of zero
+// duration come first, older mini-batches before younger ones.
 func (s *Pattern) sequence(in *Instance) []run {
 	list := s.runs(in)
 	for i := range list {
@@ -141,11 +138,11 @@ func (s *Pattern) sequence(in *Instance) []run {
 	return list
 }
 
-// Instant is the part of a period below which starts are simultaneous.
+// Instant is the fraction of a period below which starts are considered simultaneous.
 const Instant = plan.Tolerance
 
-// turns returns t modulo T and the number of periods before it. The rest lies
-// in [0,T), but times a rounding before a multiple of T are of that one.
+// turns returns t modulo T and the number of periods before it. The rest lies in [0,T); times
+// within rounding before a multiple of T count as that multiple.
 func turns(t, period float64) (rest float64, turn int) {
 	q := math.Floor(t/period + Instant)
 	rest = t - q*period
@@ -155,7 +152,8 @@ func turns(t, period float64) (rest float64, turn int) {
 	return rest, int(q)
 }
 
-// Pattern reads a plan without replicas, each layer as a stage of its own: what [Pattern.Plan] wrote.
+// Pattern returns the pattern of a plan without replicas, each layer as a separate stage. It is the
+// inverse of [Pattern.Plan].
 func (in *Instance) Pattern(p *plan.Plan) *Pattern {
 	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: SplitLayers(p.Allocation)}
 	s.Items = in.Items(s.Stages)
@@ -186,7 +184,8 @@ func (in *Instance) Pattern(p *plan.Plan) *Pattern {
 	return s
 }
 
-// SplitLayers returns s with each layer as a stage of its own, at the same times: layers of replicas stay together.
+// SplitLayers returns s with each layer as a separate stage, at the same times. Layers of
+// replicated stages remain together.
 func (s *Pattern) SplitLayers(in *Instance) *Pattern {
 	x := &Pattern{Period: s.Period, K: s.K, Stages: SplitLayers(s.Stages)}
 	x.Items = in.Items(x.Stages)
@@ -206,14 +205,14 @@ func (s *Pattern) SplitLayers(in *Instance) *Pattern {
 	return x
 }
 
-// Plan writes s, the first B_1 with shift 0.
+// Plan returns s as a plan in which the first B_1 has shift 0.
 func (s *Pattern) Plan(in *Instance, method string) *plan.Plan {
 	period := s.Period
 	p := plan.New(plan.Pipeline, method, in.Chain, in.Platform)
 	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.K, in.Model, Merged(s.Stages)
 	list := s.sequence(in)
 	first := list[slices.IndexFunc(list, func(r run) bool { return r.op == plan.OpB && r.layer == 1 })].shift
-	// Mini-batches are counted anew from it, and with them turn the replicas.
+	// Mini-batches, and with them the replicas, are renumbered from it.
 	turned := func(batch int) int { return ((batch-first)%s.K + s.K) % s.K }
 	p.Ops = make([]plan.Op, len(list))
 	for i, r := range list {

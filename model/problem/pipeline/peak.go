@@ -7,7 +7,8 @@ import (
 	"workbench/model/plan"
 )
 
-// Peak returns the largest memory of a processor in the instance's model, bytes.
+// Peak returns the maximum memory of a processor in the memory model of the instance, in memory
+// units.
 func (s *Pattern) Peak(in *Instance) float64 {
 	peak := 0.0
 	for _, m := range s.Memory(in) {
@@ -16,13 +17,13 @@ func (s *Pattern) Peak(in *Instance) float64 {
 	return peak
 }
 
-// Memory returns the memory of each processor in the instance's model. A
-// processor's operations follow each other in a cycle; all that counts is how
-// many of them lie between the ends of what is stored, so an operation gets the
-// number of its place, R more for each period later. O(ops·(log ops + k)).
+// Memory returns the memory of each processor in the memory model of the instance. The operations
+// of a processor repeat in a cycle, and only the number of operations between the ends of a
+// lifetime matters. So each operation is identified by its position, plus R for each later period.
+// O(ops·(log ops + k)).
 func (s *Pattern) Memory(in *Instance) []float64 { return s.memoryOf(in, s.sequence(in)) }
 
-// memoryOf is Memory for a list of the operations in order of start.
+// memoryOf returns Memory for operations in order of start.
 func (s *Pattern) memoryOf(in *Instance, all []run) []float64 {
 	lists := make([][]run, in.Platform.Processors)
 	for _, r := range all {
@@ -52,9 +53,8 @@ func (s *Pattern) memoryOf(in *Instance, all []run) []float64 {
 	return peaks
 }
 
-// Peak returns the largest memory of a processor for p, a pattern whose operations are
-// in order of start, on another chain than that it was made for: one in which layers keep
-// less ([chain.Chain.Kept]). O(ops·k).
+// Peak returns the maximum memory of a processor for p, a plan whose operations are in order of
+// start, on a chain other than its own, in which layers keep less ([chain.Chain.Kept]). O(ops·k).
 func Peak(c *chain.Chain, p *plan.Plan) (float64, error) {
 	in, err := New(c, p.Platform, p.MemoryModel)
 	if err != nil {
@@ -80,9 +80,9 @@ func Peak(c *chain.Chain, p *plan.Plan) (float64, error) {
 	return slices.Max(s.memoryOf(in, list)), nil
 }
 
-// processor returns what one processor holds beside weights and buffers.
+// processor returns the memory of one processor without weights and buffers.
 func (s *Pattern) processor(in *Instance, list []run) float64 {
-	places := make([]int, len(list)) // absolute place of each run
+	places := make([]int, len(list)) // absolute position of each run
 	for z, r := range list {
 		places[z] = z + len(list)*((r.batch-r.shift)/s.K)
 	}
@@ -125,7 +125,7 @@ func (s *Pattern) processor(in *Instance, list []run) float64 {
 		for m := range s.K {
 			f, b := forward[l*s.K+m], backward[l*s.K+m]
 			h.add(f, b, in.Kept[l])
-			// Direct dependencies: a result waits for the next operation.
+			// Direct dependency: a result is held until the next operation.
 			if l < in.N && here[l+1] {
 				h.add(f, forward[(l+1)*s.K+m]-1, in.A[l])
 				h.add(backward[(l+1)*s.K+m], b-1, in.D[l])
@@ -147,14 +147,14 @@ func (s *Pattern) processor(in *Instance, list []run) float64 {
 	return peak
 }
 
-// held is what is stored at each place of a period, by what changes there.
+// held is the memory at each position of a period, as changes.
 type held struct {
 	always float64
-	change []float64 // of places 0.., and one behind the last
+	change []float64 // at positions 0.., and one after the last
 }
 
-// add stores size bytes from behind the operation at a place until the one at
-// another, in each period.
+// add holds size units from after the operation at position from until the one at position to, in
+// each period.
 func (h *held) add(from, to int, size float64) {
 	period := len(h.change) - 1
 	if to <= from {
@@ -162,7 +162,7 @@ func (h *held) add(from, to int, size float64) {
 	}
 	h.always += size * float64((to-from)/period)
 	first := from + 1 - period*floorDiv(from+1, period)
-	last := first + (to-from)%period // the first place without
+	last := first + (to-from)%period // the first position without it
 	h.change[first] += size
 	if last > period {
 		h.change[0] += size
@@ -171,9 +171,9 @@ func (h *held) add(from, to int, size float64) {
 	h.change[last] -= size
 }
 
-// Between returns in how many periods q place z + qR lies after from and not
-// after to: how many of the values that are written by the operation at from
-// and last until the one at to are held when the operation at z begins.
+// Between returns the number of periods q for which position z + qR lies after from and not after
+// to: how many of the values written at from and read last at to are held when the operation at z
+// starts.
 func Between(from, to, z, r int) int {
 	if to <= from {
 		return 0

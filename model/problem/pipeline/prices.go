@@ -5,49 +5,47 @@ import (
 	"sort"
 )
 
-// Prices of layers prove that nothing fits: if no set of layers that fits on one
-// processor is worth a P-th of all layers, P processors do not hold them. They are
-// whole numbers, so that the proof is exact whatever the prices, those below zero, too,
-// since each layer is on one processor and no other.
+// Prices of layers prove that nothing fits: if no set of layers that fits on one processor has a
+// P-th of the total price, P processors cannot hold all layers. Prices are integers, so the proof
+// is exact for any prices. Negative ones are valid, too, since each layer is on exactly one
+// processor.
 //
-// What a processor needs that computes a set of layers depends on the set alone: its
-// runs are the longest stretches of layers that follow one another, and with each
-// end of a run, but for those of the chain, goes a buffer.
+// The memory of a processor depends only on its set of layers: its runs are the maximal sequences
+// of consecutive layers, and each end of a run except those of the chain adds a buffer.
 
-// A label is a set of layers, all from some layer on, and what a processor that has
-// nothing else needs for it.
+// label is a set of layers, all from some layer on, with the memory of a processor that has no
+// others.
 type label struct {
 	value       int     // the sum of its prices
-	fixed, peak float64 // weights and buffers; the most that is needed
-	layer       int32   // the first of the set, 0: that of rest
-	rest        int32   // the label that this one is made of, −1: none
+	fixed, peak float64 // weights and buffers; peak memory
+	layer       int32   // the first layer of the set, 0: that of rest
+	rest        int32   // the label that this one extends, −1: none
 }
 
-// A shelf has labels, the most valuable first, none of which is better than one
-// before it in fixed or peak, or worse in neither.
+// shelf has nondominated labels in order of decreasing value: each has less fixed or peak memory
+// than every label before it.
 type shelf []int32
 
-// shelves are those of sets of layers ℓ..N, for ℓ to N+1: of the sets with ℓ, whose
-// buffer before ℓ is not counted, and of those without ℓ.
+// shelves has the shelves of the sets of layers ℓ..N, for ℓ to N+1: of the sets with ℓ, without the
+// buffer before ℓ, and of those without ℓ.
 type shelves struct {
 	in            *Instance
 	prices        []int // by layer
-	total         int   // of the prices
+	total         int   // sum of the prices
 	labels        []label
 	with, without []shelf
 }
 
-// newShelves finds what one processor may hold in some memory, from the last layer
-// to the first. Let F be what a set has of weights and buffers, and H its peak. With
-// layer ℓ before it, of weights w, input a and own memory o, and with buffers b where
-// the set is not of ℓ+1,
+// newShelves computes the sets that one processor can hold in a memory, by label-setting with
+// dominance from the last layer to the first. Let F be the weights and buffers of a set, and H its
+// peak. With layer ℓ before it, of weights w, input a and own memory o, and with buffers b if the
+// set does not contain ℓ+1,
 //
 //	F' = F + b + w,  H' = max(H + b + w + a, F' + a + o):
 //
-// the input of ℓ is stored while each later layer runs, while ℓ runs nothing of
-// theirs is. Labels on a shelf differ in value, or are as many as F and H are at odds,
-// so it takes about O(N · dearest set). Beyond most labels, or once in.Stop is closed, it is
-// given up.
+// the input of ℓ is stored while each later layer runs, and nothing of theirs is stored while ℓ
+// runs. Labels of a shelf differ in value, or F and H conflict, so it takes about O(N · maximum
+// value). It gives up beyond most labels or once in.Stop is closed.
 func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves {
 	s := &shelves{
 		in: in, prices: prices, labels: []label{{rest: -1}},
@@ -69,14 +67,14 @@ func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves 
 	return s
 }
 
-// mostUndominated is how many labels others are compared with.
+// mostUndominated is the maximum number of labels that others are compared with.
 const mostUndominated = 1 << 12
 
-// merge returns the shelf of those of a and b, changed (nil: as they are), that stay
-// within the memory; not all of them once in.Stop is closed.
+// merge returns the shelf of the labels of a and b, changed by the given functions (nil:
+// unchanged), that fit in memory; not all of them once in.Stop is closed.
 func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label) label) (both shelf) {
 	both = make(shelf, 0, len(a)+len(b))
-	var least needs // of both, the undominated
+	var least needs // undominated needs of both
 	for len(a) > 0 || len(b) > 0 {
 		if (len(a)+len(b))%stopEvery == 0 && s.in.Stop.Given() {
 			break
@@ -104,14 +102,14 @@ func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label)
 	return both
 }
 
-// needs are undominated amounts of memory, mostUndominated at most.
+// needs is a list of undominated memory needs, at most mostUndominated.
 type (
 	needs []need
 	need  struct{ fixed, peak float64 }
 )
 
-// add takes x in and those that it dominates out; false if x is dominated itself. It is where
-// prices spend their time: closures took twice as long.
+// add inserts x and removes what it dominates. It reports false if x is dominated itself. Most time
+// of pricing is spent here: closures took twice as long.
 func (n *needs) add(x need) bool {
 	for _, y := range *n {
 		if y.fixed <= x.fixed && y.peak <= x.peak {
@@ -131,8 +129,8 @@ func (n *needs) add(x need) bool {
 	return true
 }
 
-// bound is the least memory with which one processor may hold a P-th of all prices:
-// with less there is no allocation. +Inf: more than what the shelves are for.
+// bound returns the minimum memory with which one processor can hold a P-th of the total price, a
+// lower bound on the memory of any allocation. It is +Inf if it exceeds the memory of the shelves.
 func (s *shelves) bound() float64 {
 	least := math.Inf(1)
 	for _, a := range [2]shelf{s.with[1], s.without[1]} {
@@ -145,23 +143,22 @@ func (s *shelves) bound() float64 {
 	return least
 }
 
-// sets is how many sets, in fractions, are needed at least to hold all layers in a
-// memory.
+// sets returns a lower bound on the fractional number of sets that cover all layers in a memory.
 func (s *shelves) sets(memory float64) float64 {
-	dearest := 0
+	mostValuable := 0
 	for _, a := range [2]shelf{s.with[1], s.without[1]} {
 		for _, i := range a {
 			if x := s.labels[i]; x.peak <= memory {
-				dearest = max(dearest, x.value)
+				mostValuable = max(mostValuable, x.value)
 			}
 		}
 	}
-	return float64(s.total) / float64(dearest)
+	return float64(s.total) / float64(mostValuable)
 }
 
-// dearest returns the most valuable set within a memory that begins with layer l,
-// and what it needs.
-func (s *shelves) dearest(l int, memory float64) (layers []int, peak float64) {
+// mostValuable returns the most valuable set within a memory that starts with layer l, and its
+// peak.
+func (s *shelves) mostValuable(l int, memory float64) (layers []int, peak float64) {
 	buffer := s.in.Buffer[l-1]
 	for _, i := range s.with[l] {
 		if peak = s.labels[i].peak + buffer; peak <= memory {
@@ -176,10 +173,10 @@ func (s *shelves) dearest(l int, memory float64) (layers []int, peak float64) {
 	return nil, 0
 }
 
-// A rack is a shelf to ask for what fits.
+// rack is a shelf for binary search by memory.
 type rack struct {
 	value       []int
-	fixed, peak []float64 // the least of the labels up to here
+	fixed, peak []float64 // minimum over the labels up to here
 }
 
 func (s *shelves) rack(a shelf) (r rack) {
@@ -194,8 +191,8 @@ func (s *shelves) rack(a shelf) (r rack) {
 	return r
 }
 
-// most is at least the value of any set that needs so much and has weights and
-// buffers of so much; false: there is none. O(log labels).
+// most returns an upper bound on the value of any set with at most the given fixed and peak memory,
+// and false if there is none. O(log labels).
 func (r *rack) most(fixed, peak float64) (value int, ok bool) {
 	i := sort.Search(len(r.value), func(i int) bool { return r.fixed[i] <= fixed && r.peak[i] <= peak })
 	if i == len(r.value) {

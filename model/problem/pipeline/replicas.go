@@ -2,23 +2,23 @@ package pipeline
 
 import "workbench/model/plan"
 
-// FewTurns is how many mini-batches a period of replicated stages has at most where many
-// patterns are made.
+// FewTurns is the maximum number of mini-batches a period of replicated stages where many patterns
+// are built.
 const FewTurns = 240
 
-// A pattern of more than [FewTurns] mini-batches has at most so many, and so many operations
-// of layers: a second or two, and a file of some ten MiB.
+// mostTurns and mostRuns limit the mini-batches of a period and its layer operations: one or two
+// seconds, and a file of about 10 MiB.
 const (
 	mostTurns = 2000
 	mostRuns  = 1 << 17
 )
 
-// MostTurns returns how many mini-batches a period of replicated stages of a chain has at
-// most: the least common multiple of the numbers of replicas.
+// MostTurns returns the maximum number of mini-batches a period of replicated stages of a chain.
+// The number is the least common multiple of the numbers of replicas.
 func (in *Instance) MostTurns() int { return max(FewTurns, min(mostTurns, mostRuns/(2*in.N))) }
 
-// Alike returns the pattern in which each mini-batch runs as one that has these starts, a
-// period after the one before, nil: it would be of more mini-batches than most.
+// Alike returns the pattern in which each mini-batch has the given starts, one period after the
+// previous one. It returns nil if that needs more than most mini-batches.
 func Alike(stages []plan.Stage, items []Item, f, b []float64, period float64, most int) *Pattern {
 	s := &Pattern{K: 1, Stages: stages, Items: items}
 	for k := range stages {
@@ -35,8 +35,8 @@ func Alike(stages []plan.Stage, items []Item, f, b []float64, period float64, mo
 	return s
 }
 
-// Meeting returns how many mini-batches take turns where item i is: on the replicas of a
-// stage, or on the links between those of two, which meet in their least common multiple.
+// Meeting returns the number of mini-batches after which item i repeats: the replicas of a stage,
+// or for a link the least common multiple of those of both stages.
 func Meeting(items []Item, i int) int {
 	if items[i].Cut {
 		return Multiple(Meeting(items, i-1), Meeting(items, i+1))
@@ -44,7 +44,7 @@ func Meeting(items []Item, i int) int {
 	return max(1, items[i].Copies)
 }
 
-// Multiple is the least common one of two numbers.
+// Multiple returns the least common multiple of two numbers.
 func Multiple(a, b int) int {
 	x, y := a, b
 	for y != 0 {

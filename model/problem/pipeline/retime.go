@@ -8,10 +8,10 @@ import (
 	"workbench/model/cycleratio"
 )
 
-// Retime gives s the least period with which its operations keep their cyclic
-// order on every resource and the mini-batches they process, and so their
-// memory. The starts follow from the integer decisions alone. It reports whether
-// there is one; else s is as it was.
+// Retime sets the minimum period for which the operations keep their cyclic order on every resource
+// and the mini-batches they process, and so their memory. The start times are computed from these
+// integer decisions alone: the period is a maximum cycle ratio. It reports false, and leaves s
+// unchanged, if there is none.
 func (s *Pattern) Retime() bool {
 	n := len(s.Items) * s.K
 	period := 0.0
@@ -29,8 +29,7 @@ func (s *Pattern) Retime() bool {
 	return true
 }
 
-// precedences lists the constraints that s obeys. Operation v < k·items is a
-// forward.
+// precedences returns the precedence constraints of s. Operation v < k·items is a forward.
 func (s *Pattern) precedences(start []float64) []cycleratio.Precedence {
 	n, k := len(s.Items), s.K
 	var list []cycleratio.Precedence

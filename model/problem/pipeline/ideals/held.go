@@ -7,23 +7,22 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// Held is a bound on the period of every pattern, k-periodic for any k and in any order,
-// in seconds a mini-batch, by what is stored for how long; 0: it says nothing.
+// Held returns a lower bound on the period of every pattern, k-periodic for any k and in any order,
+// in seconds a mini-batch, from memory and storage times; 0 if it proves nothing.
 //
-// A value that B_ℓ reads is kept from the start of F_ℓ to the end of B_ℓ, where ℓ is the
-// first layer of its run that wants it, and a mini-batch passes all later layers to and
-// fro meanwhile, and all later cuts. So at a period T a mini-batch, one of k in k·T, has
-// on average (Little's law) the value times that way over T. In the task model a layer
-// has what crosses behind it while F runs, and while B runs that and what crosses before
-// it; between operations a processor has no more than at the next one. Weights and the
-// buffers of the cuts are there all the time. All of this is at most P·M, and of one run
-// at most M. Relaxed are who has which run, and what a mini-batch waits for.
+// A value that B_ℓ reads is kept from the start of F_ℓ to the end of B_ℓ, where ℓ is the first
+// layer of its run that keeps it. Meanwhile the mini-batch passes all later layers and cuts forward
+// and backward. So at period T a mini-batch holds on average (Little's law) the value times that
+// duration over T. In the task model a layer also holds the values that cross the cut after it
+// while F runs, and those that cross before and after it while B runs. Weights and the buffers of
+// cuts are held all the time. The total is at most P·M, and that of one run at most M. The
+// relaxation ignores which processor has which run, and what a mini-batch waits for.
 //
-// The least of it is found by a program over pairs of ideals, as the way of a layer that
-// is added to an ideal depends on the ideal alone, and a cut delays what is kept below
-// it: at a period T cuts are at ideals of which 2a/β ≤ T crosses, and between two in a
-// row lies a run of work at most T that fits by itself. Runs that do at T do at any longer
-// period, so T is found by halving. O(pairs·width·readers) for each of some periods.
+// The minimum is found by dynamic programming over pairs of ideals. The duration for a layer added
+// to an ideal depends on the ideal alone, and a cut delays everything kept below it. At period T
+// cuts are at ideals with 2a/β ≤ T crossing, and between consecutive cuts lies a run with work at
+// most T that fits by itself. Runs feasible at T are feasible at any longer period, so T is found
+// by bisection. O(pairs·width·readers) a step.
 func (t *Lattice) Held(p platform.Platform, task bool) float64 {
 	if len(t.Atoms) < t.View.N {
 		return t.View.heldApart(p)
@@ -33,10 +32,10 @@ func (t *Lattice) Held(p platform.Platform, task bool) float64 {
 	for i := range t.Cut {
 		high += h.send(i)
 	}
-	if h.fits(low) || !h.fits(high) { // another bound has it, or there is no plan at all
+	if h.fits(low) || !h.fits(high) { // another bound proves as much, or no plan exists
 		return 0
 	}
-	for high-low > heldGrain*high {
+	for high-low > heldTolerance*high {
 		if middle := low + (high-low)/2; h.fits(middle) {
 			high = middle
 		} else {
@@ -46,26 +45,26 @@ func (t *Lattice) Held(p platform.Platform, task bool) float64 {
 	return low * (1 - view.Rounding)
 }
 
-// heldGrain is how near Held comes to the period that it looks for.
-const heldGrain = 1e-5
+// heldTolerance is the relative tolerance of the bisection of Held.
+const heldTolerance = 1e-5
 
-// A holding is the program of Held.
+// holding is the dynamic program of Held.
 type holding struct {
 	*readers
 	p        platform.Platform
 	task     bool
 	procs    int
-	all      float64   // the work of everything, seconds
-	above    [][]reach // of an ideal: those with a layer more
-	weight   []float64 // of an ideal
-	seen     []int     // by ideal: the run that reached it
-	charge   []float64 // of the run up to an ideal: memory times time of a mini-batch
+	all      float64   // total work, seconds
+	above    [][]reach // by ideal: those with one more layer
+	weight   []float64 // by ideal
+	seen     []int     // by ideal: the start of the run that reached it
+	charge   []float64 // of the run up to an ideal: memory times time for a mini-batch
 	kept     []float64 // of that run
-	smallest []float64 // memory times time of everything in an ideal at a period
-	least    []float64 // what everything in an ideal keeps of a mini-batch
+	smallest []float64 // minimum memory times time of an ideal at a period
+	least    []float64 // minimum memory that an ideal keeps for a mini-batch
 }
 
-// A reach is an ideal and the layer that it has more.
+// reach is an ideal and the layer that it has in addition.
 type reach struct{ ideal, layer int }
 
 func newHolding(t *Lattice, p platform.Platform, task bool) *holding {
@@ -92,8 +91,8 @@ func newHolding(t *Lattice, p platform.Platform, task bool) *holding {
 	return h
 }
 
-// fits reports whether what is held at a period fits in all processors together, rounded
-// up, or that was not found out in time.
+// fits reports whether the memory needed at a period fits in all processors together, rounded up.
+// It also reports true if time ran out.
 func (h *holding) fits(period float64) bool {
 	n := h.t.Len()
 	for i := range n {
@@ -111,7 +110,7 @@ func (h *holding) fits(period float64) bool {
 	return h.smallest[n-1] <= float64(h.procs)*h.p.Memory*period*(1+view.Rounding)
 }
 
-// send is what the cut at an ideal takes a mini-batch, seconds.
+// send returns the communication time of the cut at an ideal a mini-batch, seconds.
 func (h *holding) send(i int) float64 {
 	if i == 0 || i == h.t.Len()-1 || h.procs < 2 {
 		return 0
@@ -119,7 +118,7 @@ func (h *holding) send(i int) float64 {
 	return 2 * h.t.Cut[i] / h.p.Bandwidth
 }
 
-// runsFrom looks at all runs that begin behind ideal j.
+// runsFrom visits all runs that start after ideal j.
 func (h *holding) runsFrom(j int, period float64) {
 	t, v := h.t, h.t.View
 	most := period * (1 + view.Rounding)
@@ -147,7 +146,7 @@ func (h *holding) runsFrom(j int, period float64) {
 	}
 }
 
-// cut ends the run that begins behind j at ideal k, if it fits there.
+// cut ends the run that starts after j at ideal k, if it fits.
 func (h *holding) cut(j, k int, period float64) {
 	t := h.t
 	send := h.send(k)
@@ -163,8 +162,9 @@ func (h *holding) cut(j, k int, period float64) {
 	h.smallest[k] = min(h.smallest[k], h.smallest[j]+alone+send*h.least[k])
 }
 
-// heldApart is Held for graphs with too many ideals: a layer's way is itself and the
-// layers that need it, and each value is kept once. O(N·(N + edges)).
+// heldApart returns the bound of Held for graphs with too many ideals: the duration of a layer
+// counts only itself and the layers that depend on it, and each value is kept once. O(N·(N +
+// edges)).
 func (v *View) heldApart(p platform.Platform) float64 {
 	room := float64(min(p.Processors, v.N)) * p.Memory
 	way := make([]float64, v.N)
@@ -181,7 +181,7 @@ func (v *View) heldApart(p platform.Platform) float64 {
 			}
 		}
 	}
-	longest := make([]float64, v.N) // of a value
+	longest := make([]float64, v.N) // by value
 	input := 0.0
 	for l := range v.N {
 		for _, u := range v.kept[l] {

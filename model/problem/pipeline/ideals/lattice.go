@@ -13,22 +13,21 @@ import (
 	"workbench/model/plan"
 )
 
-// ErrMany says that a graph has more ideals than were asked for.
+// ErrMany reports a graph with more ideals than allowed.
 var ErrMany = errors.New("too many ideals")
 
-// Lattice is the ideals of a graph by number of atoms; the first is empty, the last is
-// everything. An atom is a layer or, of a graph that has too many ideals, some that are
-// never parted: ideals between them are left out, and with them stages that might be
-// better.
+// Lattice has the ideals of a graph by number of atoms; the first is empty, the last is everything.
+// An atom is a layer or, in a graph with too many ideals, a set of layers that is never divided.
+// Ideals that would divide an atom are omitted, and with them stages that might be better.
 type Lattice struct {
 	View  *View
-	Atoms [][]int   // layers, in a topological order each
-	Cut   []float64 // of an ideal: the values that are read outside, in units
+	Atoms [][]int   // layers, each in a topological order
+	Cut   []float64 // by ideal: the values that are read outside, in memory units
 	Work  []float64 // Σ F + B of its layers, seconds
-	Below [][]int   // of an ideal: those with an atom less
+	Below [][]int   // by ideal: those with one atom less
 	words int
 	sets  []uint64
-	mark  []int // for Kept: a value, when it was counted
+	mark  []int // for Kept: by value, when it was counted
 	turn  int
 	least map[leastOf]leastFound
 }
@@ -39,19 +38,18 @@ func (t *Lattice) Len() int { return len(t.Cut) }
 // Has reports whether layer l is in ideal i.
 func (t *Lattice) Has(i, l int) bool { return t.sets[i*t.words+l/64]>>(l%64)&1 != 0 }
 
-// Lattice returns the ideals, at most so many, of a graph made coarser until there are no
-// more: layers are merged with the only ones that read them, or that they read, the
-// quickest first. The error wraps ErrMany if that does not suffice.
-// O(ideals·(N + edges)) time and O(ideals·(N/64 + width)) memory for a width of the
-// graph, the most layers of which none reads another.
+// Lattice returns the ideals of a graph, at most most. The graph is coarsened until it has no more:
+// a layer is merged with its only reader or its only input, the shortest first. The error wraps
+// ErrMany if that does not suffice. O(ideals·(N + edges)) time and O(ideals·(N/64 + width)) memory,
+// where width is the size of a maximum antichain of the graph.
 func (v *View) Lattice(most int) (*Lattice, error) {
 	return v.coarser(most, make([]float64, v.N), make([]int, v.N), nil)
 }
 
-// coarser is Lattice that merges layers that are far before those that are near, the
-// quickest of equals first, and only layers of one side; nil once that is to end. Fewer
-// parts are made of more, which have all their ideals, so that the finest lattice with no
-// more than most is found by halving.
+// coarser is Lattice with an order of merging: distant layers before near ones, then the shortest
+// first, and only layers on the same side. It returns nil once stop is closed. A coarser lattice
+// has a subset of the ideals of a finer one, so the finest one with at most most ideals is found by
+// bisection.
 func (v *View) coarser(most int, far []float64, side []int, stop plan.Stop) (*Lattice, error) {
 	m := v.merging(far, side)
 	if t := v.lattice(m.atoms(), most); t != nil {
@@ -64,7 +62,7 @@ func (v *View) coarser(most int, far []float64, side []int, stop plan.Stop) (*La
 			return nil, nil
 		}
 	}
-	var finest *Lattice // of those that were tried: each is finer than the one before
+	var finest *Lattice // of those tried: each is finer than the previous one
 	sort.Search(len(list), func(k int) bool {
 		t := v.lattice(list[k], most)
 		if t != nil {
@@ -78,9 +76,9 @@ func (v *View) coarser(most int, far []float64, side []int, stop plan.Stop) (*La
 	return finest, nil
 }
 
-// Near returns a lattice that has some ideals of t, each in the next, and where t leaves
-// ideals out is finer near them: layers are merged first where most work is between them
-// and the nearest of these ideals. nil if that would be more than most, or is to end.
+// Near returns a lattice that contains the chosen ideals of t, a chain, and is finer near them
+// where t omits ideals: layers are merged first where most work lies between them and the nearest
+// of these ideals. It returns nil if that has more than most ideals or stop is closed.
 func (t *Lattice) Near(chosen []int, most int, stop plan.Stop) *Lattice {
 	v := t.View
 	far, side := slices.Repeat([]float64{math.Inf(1)}, v.N), make([]int, v.N)
@@ -103,8 +101,8 @@ func (t *Lattice) Near(chosen []int, most int, stop plan.Stop) *Lattice {
 	return finer
 }
 
-// between is the work of layer l and of those that need it, or else that it needs, which
-// are within some set.
+// between returns the work of layer l and of the layers within a set that depend on it (needing),
+// or else that it depends on.
 func (v *View) between(l int, needing bool, within func(int) bool) (work float64) {
 	next := v.Pred
 	if needing {
@@ -125,7 +123,7 @@ func (v *View) between(l int, needing bool, within func(int) bool) (work float64
 	return work
 }
 
-// lattice returns the ideals of whole atoms, nil if there are more than most.
+// lattice returns the ideals of given atoms, nil if there are more than most.
 func (v *View) lattice(atoms [][]int, most int) *Lattice {
 	t := &Lattice{View: v, Atoms: atoms, words: (v.N + 63) / 64}
 	t.sets = make([]uint64, t.words)
@@ -163,7 +161,7 @@ func (v *View) lattice(atoms [][]int, most int) *Lattice {
 	return t
 }
 
-// ready reports whether all that an atom reads is in ideal i or in itself.
+// ready reports whether everything that an atom reads is in ideal i or in the atom.
 func (t *Lattice) ready(i int, atom []int) bool {
 	for _, l := range atom {
 		for _, u := range t.View.Pred[l] {
@@ -175,12 +173,12 @@ func (t *Lattice) ready(i int, atom []int) bool {
 	return true
 }
 
-// A merging of layers into parts: a part with the only one that reads it, or the only one
-// that it reads, which closes no cycle, in the order of [View.coarser].
+// merging merges layers into parts: a part with its only reader, or with its only input, which
+// creates no cycle, in the order of [View.coarser].
 type merging struct {
 	*View
 	parts      int
-	of         []int     // the part of a layer, named by one of its layers
+	of         []int     // the part of a layer, identified by one of its layers
 	side       []int     // of a part
 	work, near []float64 // the same
 	only       []int     // scratch
@@ -194,8 +192,8 @@ func (v *View) merging(far []float64, side []int) *merging {
 	return m
 }
 
-// down merges until there are at most n parts, or nothing can be merged, or that is to end.
-// O(N + edges) a merger.
+// down merges until there are at most n parts, or nothing can be merged, or stop is closed. O(N +
+// edges) a merge.
 func (m *merging) down(n int, stop plan.Stop) {
 	for ; m.parts > n && !stop.Given(); m.parts-- {
 		a, b := m.pair()
@@ -212,11 +210,11 @@ func (m *merging) down(n int, stop plan.Stop) {
 	}
 }
 
-// pair returns the parts that are merged next, -1: there are none.
+// pair returns the parts to merge next, -1 if there are none.
 func (m *merging) pair() (a, b int) {
 	a, b = -1, -1
 	for _, next := range [][][]int{m.Succ, m.Pred} {
-		only := m.only // of a part: none, one, or several (-2)
+		only := m.only // by part: its only neighbour; none (-1) or several (-2)
 		for x := range only {
 			only[x] = -1
 		}
@@ -244,7 +242,7 @@ func (m *merging) pair() (a, b int) {
 	return a, b
 }
 
-// atoms lists the layers of each part.
+// atoms returns the layers of each part.
 func (m *merging) atoms() [][]int {
 	var atoms [][]int
 	place := map[int]int{}
@@ -260,7 +258,7 @@ func (m *merging) atoms() [][]int {
 	return atoms
 }
 
-// crossing is the sum of the values of ideal i that are read outside.
+// crossing returns the sum of the values of ideal i that are read outside.
 func (t *Lattice) crossing(i int) (sum float64) {
 	for w, x := range t.sets[i*t.words : (i+1)*t.words] {
 		for ; x != 0; x &= x - 1 {
@@ -276,8 +274,8 @@ func (t *Lattice) crossing(i int) (sum float64) {
 	return sum
 }
 
-// Kept returns what a mini-batch in flight takes on a stage that has the layers of ideal
-// j that are not in i, and their weights. O(N + edges).
+// Kept returns the memory of a mini-batch in flight on a stage that has the layers of ideal j that
+// are not in i, and their weights. O(N + edges).
 func (t *Lattice) Kept(i, j int) (kept, weight float64) {
 	v := t.View
 	if t.mark == nil {
@@ -304,8 +302,8 @@ func (t *Lattice) Kept(i, j int) (kept, weight float64) {
 	return kept, weight
 }
 
-// Order returns the layers in the order of some ideals, each with those before it, and
-// in that of the file between two; the last of them is everything.
+// Order returns the layers in the order of a chain of ideals, and in file order between two; the
+// last ideal must be everything.
 func (t *Lattice) Order(chosen []int) []int {
 	var order []int
 	i := 0
@@ -320,7 +318,7 @@ func (t *Lattice) Order(chosen []int) []int {
 	return order
 }
 
-// A Walk visits the ideals below one.
+// Walk visits the ideals below one.
 type Walk struct {
 	lattice *Lattice
 	seen    []int
@@ -328,11 +326,11 @@ type Walk struct {
 	stack   []int
 }
 
-// Walk returns one that can be used again and again, not by several at once.
+// Walk returns a Walk that can be reused, but not concurrently.
 func (t *Lattice) Walk() *Walk { return &Walk{lattice: t, seen: make([]int, t.Len())} }
 
-// VisitSubsets calls visit for the ideals that are properly in j, but not for those below one
-// for which it returns false, unless they are below others. O(what is visited · width).
+// VisitSubsets calls visit for the proper sub-ideals of j. It skips those below an ideal for which
+// visit returns false, unless they are below others. O(visited ideals · width).
 func (w *Walk) VisitSubsets(j int, visit func(i int) bool) {
 	w.turn++
 	w.stack = append(w.stack[:0], j)

@@ -8,19 +8,20 @@ import (
 	"workbench/model/platform"
 )
 
-// LeastContiguous returns the order of the layers and the stages, one a processor, that
-// need least memory with one mini-batch at a time, which is what any pattern of them
-// needs at least ([view.Instance.Least]); of a lattice that leaves ideals out, good ones.
+// LeastContiguous returns the order of the layers and the stages, one a processor, with the minimum
+// memory for one mini-batch at a time, which any pattern of these stages needs
+// ([view.Instance.Least]). With a lattice that omits ideals the result is good but not optimal.
 //
-// A stage is the difference of two ideals i ⊂ j and takes its weights, the buffers of its
-// cuts and, in the task model, the most while one of its layers runs: what the layers up
-// to it keep, each value once, and what crosses before and behind it. That depends on the
-// order in which the stage goes from i to j through the lattice, so that the best one is
-// a path on which the largest is least; a second such program chooses the cuts. It is
-// Narayanan et al.'s program over ideals (PipeDream, SOSP 2019, §3.1) for memory instead
-// of loads. Nothing is returned once View.Stopped.
-// It is found once, and the callers' to read.
-// O(pairs·(width·atom + readers + P)) for pairs of ideals of which one has the other.
+// A stage is the difference of two ideals i ⊂ j. It needs its weights, the buffers of its cuts and,
+// in the task model, the peak over its layers: what the layers so far keep, each value once, and
+// what crosses before and after the layer. That depends on the order in which the stage goes from i
+// to j through the lattice, so the best order is a bottleneck shortest path. A second dynamic
+// program of the same kind chooses the cuts. It is the dynamic program over ideals of Narayanan et
+// al. (PipeDream, SOSP 2019, §3.1) for memory instead of load. It returns nothing once View.Stopped
+// reports true.
+//
+// The result is cached and must not be modified. O(pairs·(width·atom + readers + P)) for pairs of
+// ideals one of which contains the other.
 func (t *Lattice) LeastContiguous(p platform.Platform, model string, stop plan.Stop) ([]int, []plan.Stage) {
 	of := leastOf{p.Processors, p.WeightCopies, model != plan.StageModel}
 	if known, ok := t.least[of]; ok {
@@ -36,7 +37,7 @@ func (t *Lattice) LeastContiguous(p platform.Platform, model string, stop plan.S
 	return order, stages
 }
 
-// leastOf is what LeastContiguous hangs on, leastFound what it found.
+// leastOf is the cache key of LeastContiguous, leastFound its result.
 type (
 	leastOf struct {
 		processors, copies int
@@ -75,10 +76,10 @@ func (t *Lattice) leastContiguous(p platform.Platform, task bool, stop plan.Stop
 	return order, stages
 }
 
-// stopped reports whether this search is to end.
+// stopped reports whether this search must end.
 func (s *leastStages) stopped() bool { return s.stop.Given() || s.t.View.stopped() }
 
-// run fills best and runs, and reports whether it was not stopped.
+// run fills best and runs, and reports false if it was stopped.
 func (s *leastStages) run() bool {
 	if !s.prepare() {
 		return false
@@ -95,20 +96,20 @@ func (s *leastStages) run() bool {
 	return true
 }
 
-// LeastStages is the program of LeastContiguous.
+// leastStages is the dynamic program of LeastContiguous.
 type leastStages struct {
 	*readers
 	task   bool
 	stop   plan.Stop
 	procs  int
 	copies float64
-	weight []float64   // of an ideal, all copies
-	above  [][]reach   // of an ideal: those with an atom more, and that atom
-	most   [][]float64 // the same: what crosses before and behind a layer of the atom
-	best   [][]float64 // of an ideal, by number of stages
-	cut    [][]int     // the same: where the last of them begins
-	runs   []float64   // of an ideal: the least in any number of stages, where that is below top
-	// Of the ideals that a stage from one ideal reaches:
+	weight []float64   // by ideal, all copies
+	above  [][]reach   // by ideal: those with one more atom, and that atom
+	most   [][]float64 // by ideal and above: what crosses before and after a layer of the atom
+	best   [][]float64 // by ideal and number of stages
+	cut    [][]int     // by ideal and number of stages: where the last stage starts
+	runs   []float64   // by ideal: the minimum over any number of stages, if below top
+	// For the ideals that a stage from one ideal reaches:
 	reached    []int
 	seen       []int // when it was reached
 	turn       int
@@ -127,7 +128,7 @@ func newLeastStages(t *Lattice, p platform.Platform, task bool, stop plan.Stop) 
 	return s
 }
 
-// prepare fills weight, above and most, and reports whether it was not stopped.
+// prepare fills weight, above and most, and reports false if it was stopped.
 func (s *leastStages) prepare() bool {
 	t := s.t
 	n := t.Len()
@@ -155,8 +156,8 @@ func (s *leastStages) prepare() bool {
 	return true
 }
 
-// crossing is the most that crosses before and behind one layer of an atom, which are run
-// one after the other behind ideal i.
+// crossing returns the maximum memory that crosses before and after one layer of an atom, whose
+// layers run one after the other after ideal i.
 func (s *leastStages) crossing(i int, atom []int) (most float64) {
 	before := s.t.Cut[i]
 	for n := range atom {
@@ -173,16 +174,16 @@ func (s *leastStages) crossing(i int, atom []int) (most float64) {
 	return most
 }
 
-// top is what everything is known to fit in.
+// top returns the best known minimum memory of the whole graph.
 func (s *leastStages) top() float64 { return slices.Min(s.best[s.t.Len()-1]) }
 
-// extendFrom finds the best ways of a stage from ideal i.
+// extendFrom finds the best orders of the stages that start at ideal i.
 func (s *leastStages) extendFrom(i int) {
 	s.turn++
 	s.reached = append(s.reached[:0], i)
 	s.seen[i], s.kept[i], s.peak[i] = s.turn, 0, 0
 	top := s.top()
-	for n := 0; n < len(s.reached); n++ { // by number of atoms: all ways to it are known
+	for n := 0; n < len(s.reached); n++ { // by number of atoms: all paths to it are known
 		k := s.reached[n]
 		if s.weight[k]-s.weight[i]+s.peak[k] >= top {
 			continue
@@ -204,7 +205,7 @@ func (s *leastStages) extendFrom(i int) {
 	}
 }
 
-// extend adds the stages from ideal i to those before it.
+// extend appends the stages from ideal i to those before it.
 func (s *leastStages) extend(i int) {
 	all := s.t.Len() - 1
 	for _, j := range s.reached[1:] {

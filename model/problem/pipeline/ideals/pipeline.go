@@ -10,12 +10,12 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// Infeasible returns a *plan.Infeasible if no pattern fits in the memory, whatever the
-// order of the operations, nil if that is not known. Each layer is on some processor,
-// which has its weights and what its backward reads; when the loss runs, all that
-// backwards read is stored somewhere for its mini-batch; and where the lattice, which may
-// be nil, leaves no ideals out, the graph is cut at ideals (see [splits] and leastRuns).
-// O(N + edges), leastRuns and a step of splits, 30 where nothing fits.
+// Infeasible returns a *plan.Infeasible if it proves that no pattern fits in memory, in any order
+// of the operations; otherwise nil. Each layer is on some processor with its weights and what its
+// backward reads. When the loss runs, everything that backward operations read is stored somewhere
+// for its mini-batch. If the lattice, which may be nil, omits no ideals, the graph is cut at ideals
+// (see [splits] and leastRuns). O(N + edges), leastRuns, and a step of splits, or 30 if nothing
+// fits.
 func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 	need, why := v.needed(p)
 	if t != nil && len(t.Atoms) == v.N {
@@ -36,9 +36,9 @@ func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 	return &plan.Infeasible{Problem: plan.Pipeline, Memory: need, Given: p.Memory, Why: why}
 }
 
-// leastRuns is the least, over all ways to cut the graph into stages, however many and
-// whoever has them, of the most that one needs for a mini-batch: less than that no
-// processor that has it among others needs. 0: not found out in time.
+// leastRuns returns the minimum, over all ways to cut the graph into stages, of the maximum memory
+// of a stage for one mini-batch. A processor that has the stage among others needs no less. It
+// returns 0 if time ran out.
 func (t *Lattice) leastRuns(p platform.Platform, model string) float64 {
 	s := newLeastStages(t, p, model != plan.StageModel, nil)
 	if !s.run() {
@@ -47,7 +47,7 @@ func (t *Lattice) leastRuns(p platform.Platform, model string) float64 {
 	return s.runs[t.Len()-1]
 }
 
-// needed is a memory that is needed whatever the cuts, and what for.
+// needed returns a lower bound on memory that holds for all cuts, and the reason.
 func (v *View) needed(p platform.Platform) (need float64, why string) {
 	total := v.Graph.Input
 	stored := make([]bool, v.N)
@@ -72,24 +72,23 @@ func (v *View) needed(p platform.Platform) (need float64, why string) {
 	return need, why
 }
 
-// Splits are the ways to cut a graph at ideals, with what its runs need at least: a run
-// has the layers of one ideal that are not in another, and its processor no others next
-// to them. In any order of the operations it stores, while its last layer runs, its
-// weights, what its backwards read, the buffers of both cuts, which take what crosses
-// there to and fro, and in the task model once more what crosses behind it. Processors
-// together have all weights, all that is read by backwards, all buffers, and beside the
-// loss what comes into it.
+// splits is a relaxation of the ways to cut a graph at ideals. A run has the layers of one ideal
+// that are not in another, and its processor has no neighbouring layers. In any order of the
+// operations it stores, while its last layer runs, its weights, what its backward operations read,
+// the buffers of both cuts for values and gradients, and in the task model once more what crosses
+// after it. All processors together store all weights, everything that backward operations read,
+// all buffers, and the input of the loss.
 type splits struct {
 	*Lattice
 	processors float64
 	task       bool
-	held       []float64 // weights and what is kept of the layers of an ideal
+	held       []float64 // by ideal: weights and kept values of its layers
 }
 
 func (t *Lattice) splits(p platform.Platform, task bool) *splits {
 	v := t.View
 	s := &splits{Lattice: t, processors: float64(min(p.Processors, v.N)), task: task, held: make([]float64, t.Len())}
-	of := make([]float64, v.N) // layers: what several keep is reckoned to the first
+	of := make([]float64, v.N) // by layer: a value that several keep is counted at the first
 	stored := make([]bool, v.N)
 	input := v.Graph.Input
 	for l := range v.N {
@@ -115,15 +114,14 @@ func (t *Lattice) splits(p platform.Platform, task bool) *splits {
 	return s
 }
 
-// fit reports whether all runs of some split fit in a memory, and an equal part of all, or
-// that was not found out in time.
-// O(pairs of ideals that fit in the memory).
+// fit reports whether all runs of some split fit in a memory, and an equal share of the total. It
+// also reports true if time ran out. O(pairs of ideals that fit in the memory).
 func (s *splits) fit(memory float64) bool {
 	all := s.Len() - 1
 	if s.processors == 1 {
 		return platform.Fits(s.held[all], memory)
 	}
-	cuts := make([]float64, s.Len()) // of the splits of an ideal: the least buffers
+	cuts := make([]float64, s.Len()) // by ideal: the minimum buffers of its splits
 	w := s.Walk()
 	for j := 1; j <= all; j++ {
 		if s.View.stopped() {
@@ -145,7 +143,7 @@ func (s *splits) fit(memory float64) bool {
 	loss := 0.0
 	if s.task {
 		for _, i := range s.Below[all] {
-			if !s.Has(i, s.View.N-1) { // all but the loss, which is last in every order
+			if !s.Has(i, s.View.N-1) { // everything but the loss, which is last in every order
 				loss = s.Cut[i]
 			}
 		}
@@ -153,10 +151,10 @@ func (s *splits) fit(memory float64) bool {
 	return platform.Fits(s.held[all]+cuts[all]+loss, s.processors*memory)
 }
 
-// leastSteps is how often least halves what is open.
+// leastSteps is the number of bisection steps of least.
 const leastSteps = 30
 
-// least is a memory, from low on, with less than which no split fits.
+// least returns a memory, at least low, below which no split fits.
 func (s *splits) least(low float64) float64 {
 	high := max(low, s.held[s.Len()-1]) // one run
 	if s.fit(low) {
@@ -175,8 +173,8 @@ func (s *splits) least(low float64) float64 {
 	return low + 1
 }
 
-// Largest is the most that a layer and its twin take, seconds: no period is less, as
-// they are on one processor.
+// Largest returns the maximum time of a layer and its twin, seconds. It bounds the period, as both
+// are on one processor.
 func (v *View) Largest() float64 {
 	t := 0.0
 	for l := range v.N {
@@ -185,15 +183,14 @@ func (v *View) Largest() float64 {
 	return t
 }
 
-// runsSteps is how often Runs halves the range of periods.
+// runsSteps is the number of bisection steps of Runs.
 const runsSteps = 34
 
-// Runs is a bound on the period of every pattern, in any order, seconds: a link carries
-// what crosses a cut to and fro once a mini-batch, so that at a period T the cuts are at
-// ideals of which 2a/β ≤ T crosses. Layers between two cuts in a row are on one
-// processor, so that each layer is in such a difference of ideals whose work is at most
-// T. It is 0 where ideals were left out, or there is one processor. O(pairs·N/64) for
-// each of some periods, of pairs of ideals with work of at most T between them.
+// Runs returns a lower bound on the period of every pattern, in any order, seconds. A link carries
+// what crosses a cut, values and gradients, once a mini-batch. So at period T cuts are at ideals
+// with 2a/β ≤ T crossing. Layers between consecutive cuts are on one processor, so each layer is in
+// such a difference of ideals with work at most T. The bound is 0 if ideals are omitted or there is
+// one processor. O(pairs·N/64) a step, for pairs of ideals with work at most T between them.
 func (t *Lattice) Runs(p platform.Platform) float64 {
 	if len(t.Atoms) < t.View.N || p.Processors < 2 {
 		return 0
@@ -201,7 +198,7 @@ func (t *Lattice) Runs(p platform.Platform) float64 {
 	high := t.Work[t.Len()-1] // one run
 	low := max(t.View.Largest(), high/float64(p.Processors))
 	if t.runsFit(low, p) {
-		return 0 // other bounds have it
+		return 0 // other bounds prove as much
 	}
 	for range runsSteps {
 		if middle := low + (high-low)/2; t.runsFit(middle, p) {
@@ -213,8 +210,8 @@ func (t *Lattice) Runs(p platform.Platform) float64 {
 	return low
 }
 
-// runsFit reports whether every layer may be in a run at a period, rounded up, or that was
-// not found out in time.
+// runsFit reports whether every layer can be in a run at a period, rounded up. It also reports true
+// if time ran out.
 func (t *Lattice) runsFit(period float64, p platform.Platform) bool {
 	most := period * (1 + view.Rounding)
 	cut := func(i int) bool { return i == 0 || i == t.Len()-1 || 2*t.Cut[i]/p.Bandwidth <= most }

@@ -2,10 +2,10 @@ package ideals
 
 import "slices"
 
-// Readers say which layers of a lattice want what is kept.
+// readers has the layers of a lattice that keep each value.
 type readers struct {
 	t       *Lattice
-	wanters [][]int // of a value: the layers whose twins read it
+	wanters [][]int // by value: the layers whose twins read it
 	sources []int   // layers that read nothing: they keep the input
 }
 
@@ -23,7 +23,7 @@ func (t *Lattice) readers() *readers {
 	return r
 }
 
-// fresh is what some layers keep that no layer of k does that is not in j.
+// fresh returns what the given layers keep that no layer in k but not in j keeps already.
 func (r *readers) fresh(j, k int, layers ...int) (sum float64) {
 	v := r.t.View
 	for n, l := range layers {

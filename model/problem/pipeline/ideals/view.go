@@ -1,14 +1,13 @@
-// Package ideals is the view of pipelines on graphs: the forward operations of a
-// training step with their backward twins, and the lattice of their ideals. An ideal is
-// a set of operations that has, with each, all that it reads; a stage of a pipeline is
-// the difference of two, as in Narayanan et al., PipeDream, SOSP 2019, §3.1 (where an
-// ideal is named by its antichain of last operations), and Tarnawski, Phanishayee,
-// Devanur, Mahajan and Nina Paravecino, Efficient Algorithms for Device Placement of DNN
-// Graph Operators, NeurIPS 2020, §5.
+// Package ideals is the model of pipelines on graphs: the forward operations of a training step
+// with their backward twins, and the lattice of their ideals. An ideal is a set of operations that
+// contains, with each operation, everything it reads. A stage of a pipeline is the difference of
+// two ideals, as in Narayanan et al., PipeDream, SOSP 2019, §3.1 (which identifies an ideal by its
+// antichain of last operations), and Tarnawski, Phanishayee, Devanur, Mahajan and Nina Paravecino,
+// Efficient Algorithms for Device Placement of DNN Graph Operators, NeurIPS 2020, §5.
 //
-// Whoever has chosen stages has an order of the operations, and a graph in an order is
-// a chain ([View.Chain]): methods for chains do the rest. What crosses a cut is all
-// values of the ideal that somebody outside reads, each sent once.
+// Stages determine an order of the operations, and a graph in a given order is a chain
+// ([View.Chain]), to which methods for chains apply. The values of an ideal that are read outside
+// cross its cut, each sent once.
 package ideals
 
 import (
@@ -21,30 +20,29 @@ import (
 	"workbench/model/plan"
 )
 
-// ErrGraph is of graphs that no pipeline can be made of.
+// ErrGraph reports graphs that cannot be pipelined.
 var ErrGraph = errors.New("graph unfit for pipelining")
 
-// View is the forward of a graph: layers 0..N-1 in the order of the file, the last one
-// being the loss.
+// View is the forward part of a graph: layers 0..N-1 in file order; the last one is the loss.
 type View struct {
 	Graph      *graph.Graph
 	N          int
-	Node       []int     // of the graph
+	Node       []int     // layer → node of the graph
 	F, B       []float64 // durations of a layer and its twin, seconds
 	Out        []float64 // the value it writes
 	Weight     []float64
 	Pred, Succ [][]int // layers whose values it reads, that read its value
-	kept       [][]int // layers whose values its twin reads
-	// Stopped, if not nil, says that searches are to end. What they prove is less then.
+	kept       [][]int // by layer: the layers whose values its twin reads
+	// Stopped, if not nil, reports whether searches must end. They then prove less.
 	Stopped func() bool
 }
 
-// stopped asks Stopped.
+// stopped reports whether Stopped ends the searches.
 func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
 
-// Of returns the view of a graph whose k-th forward operation has the k-th backward
-// operation from the end as its twin, which reads the twins of all readers; the loss
-// may have a twin, the first. The error wraps ErrGraph. O(nodes + edges·log(edges)).
+// New returns the view of a graph whose k-th forward operation has the k-th backward operation from
+// the end as its twin, which reads the twins of all its readers. The loss may have a twin, the
+// first backward operation. The error wraps ErrGraph. O(nodes + edges·log(edges)).
 func New(g *graph.Graph) (*View, error) {
 	v := &View{Graph: g}
 	var backward []int
@@ -92,7 +90,7 @@ func New(g *graph.Graph) (*View, error) {
 	}
 	for b, l := range twin {
 		for _, y := range pred[b] {
-			if u, forward := layer[y]; forward && u < n { // what the loss writes is a gradient
+			if u, forward := layer[y]; forward && u < n { // the loss writes a gradient
 				v.kept[l] = append(v.kept[l], u)
 			}
 		}
@@ -107,7 +105,7 @@ func New(g *graph.Graph) (*View, error) {
 	return v, nil
 }
 
-// Order is the layers in the order of the file, a topological one.
+// Order returns the layers in file order, which is topological.
 func (v *View) Order() []int {
 	order := make([]int, v.N)
 	for l := range order {
@@ -116,7 +114,7 @@ func (v *View) Order() []int {
 	return order
 }
 
-// IDs names an order in plans, without the loss.
+// IDs returns the node ids of an order for plans, without the loss.
 func (v *View) IDs(order []int) []string {
 	ids := make([]string, 0, v.N-1)
 	for _, l := range order[:v.N-1] {
@@ -125,22 +123,23 @@ func (v *View) IDs(order []int) []string {
 	return ids
 }
 
-// Keeping says what layers are reckoned to keep for their backwards in a chain.
+// Keeping selects how the memory that layers of a chain keep for their backward operations is
+// counted.
 type Keeping int
 
 const (
-	// Each layer keeps all that its twin reads: what fits so fits in any stages.
+	// Each counts for each layer all that its twin reads: what fits so, fits with any stages.
 	Each Keeping = iota
-	// Once: a value is kept once, by the first that needs it, as if one processor had
-	// everything: what does not fit so fits in no stages.
+	// Once counts each value once, for the first layer that needs it, as if one processor had all
+	// layers: what does not fit so, fits with no stages.
 	Once
-	// Stages: once in a run of layers on a processor, which is what is verified.
+	// Stages counts each value once in a run of layers on one processor, as the verifier does.
 	Stages
 )
 
-// Chain returns the chain of an order that ends with the loss. a_ℓ is what crosses
-// behind layer ℓ, and δ_ℓ as large; of keeping Stages, allocation says which processor
-// has which layers. The verifier makes its own (periodic.Line). O(N² + edges).
+// Chain returns the chain of an order that ends with the loss. a_ℓ is the size of what crosses
+// after layer ℓ, and δ_ℓ is as large. With keeping Stages, allocation assigns the layers to
+// processors. The verifier has its own (periodic.Line). O(N² + edges).
 func (v *View) Chain(order []int, keeping Keeping, allocation []plan.Stage) *chain.Chain {
 	g := v.Graph
 	c := &chain.Chain{Name: g.Name, Samples: g.Samples, Unit: g.Unit, Layers: make([]chain.Layer, v.N), Kept: make([]float64, v.N)}
@@ -157,7 +156,7 @@ func (v *View) Chain(order []int, keeping Keeping, allocation []plan.Stage) *cha
 	for i, l := range order {
 		place[l] = i
 	}
-	keeper := slices.Repeat([]int{-1}, v.N) // of a value: the run that was last to keep it
+	keeper := slices.Repeat([]int{-1}, v.N) // by value: the last run that keeps it
 	input := -1
 	for i, l := range order {
 		x := &c.Layers[i]
@@ -182,7 +181,7 @@ func (v *View) Chain(order []int, keeping Keeping, allocation []plan.Stage) *cha
 	return c
 }
 
-// runs numbers the runs of layers of one processor.
+// runs returns the number of the run of each layer.
 func runs(allocation []plan.Stage, n int) []int {
 	owner := slices.Repeat([]int{-1}, n)
 	for _, s := range allocation {
