@@ -149,8 +149,15 @@ func extent(on []interval) piece {
 // 64th, those of a level half over each other. Whatever lives no longer than half a
 // block lies in one, so that what is placed far away in time is not looked at.
 type shelves struct {
-	step []int // sections from a block of a level to the next, half its length
-	on   [][]shelf
+	step  []int // sections from a block of a level to the next, half its length
+	on    [][]shelf
+	fixed []fixedBuffer
+}
+
+// fixedBuffer is a buffer that every placement begins with.
+type fixedBuffer struct {
+	*placement.Buffer
+	at int64
 }
 
 // leastStep is for how many sections blocks are worth their upkeep.
@@ -171,6 +178,9 @@ func (x *shelves) clear() {
 		for k := range level {
 			level[k].clear()
 		}
+	}
+	for _, f := range x.fixed {
+		x.put(f.Buffer, f.at)
 	}
 }
 

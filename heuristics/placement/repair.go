@@ -59,6 +59,11 @@ func (x *repairer) lastGap(placed []int, i int, limit int64) int {
 	for low < high {
 		middle := (low + high + 1) / 2
 		x.some.clear()
+		for _, f := range x.on.fixed {
+			if f.Meets(b) {
+				x.some.put(f.Buffer, f.at)
+			}
+		}
 		for _, j := range placed[:middle] {
 			if c := &x.in.Buffers[j]; c.Room > 0 && c.Meets(b) {
 				x.some.put(c, x.offsets[j])

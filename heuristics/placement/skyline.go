@@ -1,6 +1,10 @@
 package placement
 
-import "workbench/model/problem/placement"
+import (
+	"slices"
+
+	"workbench/model/problem/placement"
+)
 
 // Skyline is the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for
 // the Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, as Sekiyama,
@@ -12,6 +16,13 @@ import "workbench/model/problem/placement"
 // O(n·(n + stretches)).
 func Skyline(in *placement.Instance, order []int) []int64 {
 	offsets := make([]int64, len(in.Buffers))
+	skylineAround(in, order, nil, offsets)
+	return offsets
+}
+
+// skylineAround is [Skyline] of the buffers in order around fixed ones: a stretch rises no further than
+// the lowest of those above it, and over those that it has come to. O(n·(n + stretches)·fixed).
+func skylineAround(in *placement.Instance, order []int, fixed []fixedBuffer, offsets []int64) {
 	left := make([][]int, in.Sections) // by first section, in the order
 	count := 0
 	for _, i := range order {
@@ -32,24 +43,46 @@ func Skyline(in *placement.Instance, order []int) []int64 {
 				k = j
 			}
 		}
-		i := firstFitting(in, left, rank, line[k])
+		under, above, ceiling := around(fixed, line[k])
+		if under != nil {
+			line = raise(line, k, under)
+			continue
+		}
+		i := firstFitting(in, left, rank, line[k], above)
 		if i < 0 {
-			line = lift(line, k)
+			line = lift(line, k, ceiling)
 			continue
 		}
 		count--
 		offsets[i] = line[k].low
 		line = raise(line, k, &in.Buffers[i])
 	}
-	return offsets
 }
 
-// firstFitting takes the first buffer of the order that lives within a stretch, -1: there is none.
-func firstFitting(in *placement.Instance, left [][]int, rank []int, x interval) int {
+// around returns of the fixed buffers that live in a stretch the part of one that covers its height,
+// nil: none does, and those above it with the lowest of their offsets.
+func around(fixed []fixedBuffer, x interval) (under *placement.Buffer, above []fixedBuffer, ceiling int64) {
+	ceiling = none
+	for _, f := range fixed {
+		switch first, last := max(f.First, int(x.first)), min(f.Last, int(x.last)); {
+		case first > last || f.at+f.Room <= x.low:
+		case f.at <= x.low:
+			return &placement.Buffer{First: first, Last: last, Room: f.at + f.Room - x.low}, nil, 0
+		default:
+			above, ceiling = append(above, f), min(ceiling, f.at)
+		}
+	}
+	return nil, above, ceiling
+}
+
+// firstFitting takes the first buffer of the order that lives within a stretch and fits below what
+// is fixed above it, -1: there is none.
+func firstFitting(in *placement.Instance, left [][]int, rank []int, x interval, above []fixedBuffer) int {
 	best, at, place := -1, 0, 0
 	for s := int(x.first); s <= int(x.last); s++ {
 		for k, i := range left[s] {
-			if in.Buffers[i].Last <= int(x.last) {
+			b := &in.Buffers[i]
+			if b.Last <= int(x.last) && !slices.ContainsFunc(above, func(f fixedBuffer) bool { return f.at < x.low+b.Room && f.Meets(b) }) {
 				if best < 0 || rank[i] < rank[best] {
 					best, at, place = i, s, k
 				}
@@ -77,12 +110,11 @@ func raise(line []interval, k int, b *placement.Buffer) []interval {
 	return join(append(line[:k:k], append(parts, line[k+1:]...)...), max(k-1, 0))
 }
 
-// lift raises the lowest stretch, k, to the lower of its neighbours. There is one while
+// lift raises the lowest stretch, k, to the lowest of its neighbours and a ceiling. There is one while
 // buffers are left: any of them lives within the whole.
-func lift(line []interval, k int) []interval {
-	to := int64(none)
+func lift(line []interval, k int, to int64) []interval {
 	if k > 0 {
-		to = line[k-1].low
+		to = min(to, line[k-1].low)
 	}
 	if k+1 < len(line) {
 		to = min(to, line[k+1].low)

@@ -40,12 +40,13 @@ func Constructive(place func(*placement.Instance, []int) []int64, structured, ti
 		return Found{Offsets: offsets, Height: in.Height(offsets), Bound: in.Load()}
 	}}
 	if structured {
-		m.Structured = func(_ context.Context, all []*component, _ Goal, _ func()) {
+		m.Structured = func(ctx context.Context, all []*component, _ Goal, _ func()) {
 			for _, c := range all {
 				offsets := make([]int64, len(c.Blocks))
 				for _, order := range c.structuredOrders() {
-					c.greedy(order, offsets, tight)
-					c.keep(offsets)
+					if c.greedy(ctx, order, offsets, tight) {
+						c.keep(offsets)
+					}
 				}
 			}
 		}
@@ -61,10 +62,10 @@ func Heap() Method {
 			offsets := BestFit(in, Sorted(in, Orders()[0]))
 			return Found{Offsets: offsets, Height: in.Height(offsets), Bound: in.Load()}
 		},
-		Structured: func(_ context.Context, all []*component, _ Goal, _ func()) {
+		Structured: func(ctx context.Context, all []*component, _ Goal, _ func()) {
 			for _, c := range all {
 				offsets := make([]int64, len(c.Blocks))
-				c.greedy(c.structuredOrders()[0], offsets, true)
+				c.greedy(ctx, c.structuredOrders()[0], offsets, true)
 				c.keep(offsets)
 			}
 		},
@@ -87,9 +88,9 @@ func HillClimb() Method {
 		},
 		Structured: func(ctx context.Context, all []*component, goal Goal, _ func()) {
 			for _, c := range all {
-				c.offsets = make([]int64, len(c.Blocks))
-				c.greedy(c.structuredOrders()[0], c.offsets, false)
-				c.best = c.rate(c.offsets)
+				offsets := make([]int64, len(c.Blocks))
+				c.greedy(ctx, c.structuredOrders()[0], offsets, false)
+				c.keep(offsets)
 				c.climb(ctx, climbs, rand.New(rand.NewPCG(goal.Seed, 2)))
 			}
 		},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"workbench/model/instance/lifetimes"
 	"workbench/model/problem/placement"
 )
 
@@ -35,6 +36,7 @@ type component struct {
 	bound, costBound int64
 	impossible       bool
 	search           *branching
+	intervals        *repairer // of the lifetimes alone; nil: they do not say what conflicts
 }
 
 func newComponent(p *placement.Pool) *component {
@@ -62,7 +64,45 @@ func newComponent(p *placement.Pool) *component {
 	c.bound = placement.AlignUp(c.bound, c.step)
 	c.costBound = p.PenaltyBound()
 	c.impossible = c.bound > p.Capacity
+	c.intervals = c.newIntervals()
 	return c
+}
+
+// newIntervals returns a repairer of a component whose blocks have one alignment and no
+// penalties, and do not conflict unless their lifetimes overlap; else nil. It keeps all apart
+// that live together, so that what it finds is a placement. Pinned blocks and reserved ranges
+// are fixed: the latter are buffers that live all the time, after the blocks. O(pairs).
+func (c *component) newIntervals() *repairer {
+	l := &lifetimes.Lifetimes{Align: c.Blocks[0].Align}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for a := range c.Blocks {
+		b := &c.Blocks[a]
+		if b.Align != l.Align || len(c.soft[a]) > 0 || slices.ContainsFunc(c.Conflicts[a], func(d int32) bool {
+			return c.Blocks[d].Lower >= b.Upper || b.Lower >= c.Blocks[d].Upper
+		}) {
+			return nil
+		}
+		first, last = min(first, b.Lower), max(last, b.Upper)
+		l.Buffers = append(l.Buffers, lifetimes.Buffer{Lower: b.Lower, Upper: b.Upper, Size: float64(b.Size)})
+	}
+	for _, r := range c.Reserved {
+		low := r.Begin / l.Align * l.Align
+		l.Buffers = append(l.Buffers, lifetimes.Buffer{Lower: first, Upper: last, Size: float64(r.End - low)})
+	}
+	in := placement.New(l)
+	x := newRepairer(in, 0)
+	for i := range in.Buffers {
+		switch {
+		case i >= len(c.Blocks):
+			x.offsets[i] = c.Reserved[i-len(c.Blocks)].Begin / l.Align * l.Align
+		case c.Blocks[i].Pin >= 0:
+			x.offsets[i] = c.Blocks[i].Pin
+		default:
+			continue
+		}
+		x.on.fixed = append(x.on.fixed, fixedBuffer{&in.Buffers[i], x.offsets[i]})
+	}
+	return x
 }
 
 // rate returns the rating of offsets.
@@ -114,15 +154,19 @@ func (c *component) structuredOrders() [][]int {
 
 // greedy places blocks one after the other, pinned ones first, each at the offset with the
 // least rating, the lowest of equal ones; tight asks for the smallest gap instead of the
-// lowest one. O(n · neighbours²), less without penalties.
-func (c *component) greedy(order []int, offsets []int64, tight bool) {
+// lowest one. It reports whether it is done: it stops when ctx ends, if there is a placement already.
+// O(n · neighbours²), less without penalties.
+func (c *component) greedy(ctx context.Context, order []int, offsets []int64, tight bool) bool {
 	for a := range offsets {
 		if offsets[a] = -1; c.Blocks[a].Pin >= 0 {
 			offsets[a] = c.Blocks[a].Pin
 		}
 	}
 	var taken []placement.Range
-	for _, a := range order {
+	for k, a := range order {
+		if k%64 == 0 && c.offsets != nil && ctx.Err() != nil {
+			return false
+		}
 		if offsets[a] >= 0 {
 			continue
 		}
@@ -135,6 +179,7 @@ func (c *component) greedy(order []int, offsets []int64, tight bool) {
 		slices.SortFunc(taken, func(x, y placement.Range) int { return cmp.Compare(x.Begin, y.Begin) })
 		offsets[a] = c.choose(a, taken, offsets, tight)
 	}
+	return true
 }
 
 // choose returns where greedy puts block a amid taken ranges.
@@ -194,15 +239,61 @@ func (c *component) charge(a int, at int64, offsets []int64) (cost int64) {
 	return cost
 }
 
+// freeOrders returns the blocks that are not fixed, in the usual orders of first fit.
+func (c *component) freeOrders() (orders [][]int) {
+	for _, o := range Orders() {
+		orders = append(orders, slices.DeleteFunc(Sorted(c.intervals.in, o), func(i int) bool {
+			return i >= len(c.Blocks) || c.Blocks[i].Pin >= 0
+		}))
+	}
+	return orders
+}
+
+// fit starts with first fit and the skyline by lifetimes, in all orders.
+func (c *component) fit(ctx context.Context) {
+	x := c.intervals
+	for _, order := range c.freeOrders() {
+		if c.offsets != nil && (ctx.Err() != nil || c.proved()) {
+			return
+		}
+		fill(x.in, order, x.offsets, x.on, math.MaxInt64)
+		c.keep(x.offsets[:len(c.Blocks)])
+		skylineAround(x.in, order, x.on.fixed, x.offsets)
+		c.keep(x.offsets[:len(c.Blocks)])
+	}
+}
+
+// repair looks for placements within the capacity, then for lower ones, by [repairer]; each round
+// places twice as many blocks as the one before.
+func (c *component) repair(ctx context.Context, round int, enough int64) {
+	x := c.intervals
+	for _, order := range c.freeOrders() {
+		for {
+			low, high := max(c.bound, enough), c.best.height
+			limit := min(high-1, low+(high-low)/4*3)
+			if c.best.over > 0 {
+				limit = c.Capacity
+			} else if high <= low {
+				return
+			}
+			if !x.placeBelow(ctx, order, limit, placings(x.in)<<min(round, mostRounds)/len(Orders())) || !c.keep(x.offsets[:len(c.Blocks)]) {
+				break
+			}
+		}
+	}
+}
+
 // construct starts with the best of first fit and best fit in all orders.
 func (c *component) construct(ctx context.Context) {
+	if c.intervals != nil {
+		c.fit(ctx)
+	}
 	offsets := make([]int64, len(c.Blocks))
 	for _, tight := range []bool{false, true} {
 		for _, order := range c.structuredOrders() {
-			if c.offsets != nil && (ctx.Err() != nil || c.proved()) {
+			if c.offsets != nil && c.proved() || !c.greedy(ctx, order, offsets, tight) {
 				return
 			}
-			c.greedy(order, offsets, tight)
 			c.keep(offsets)
 		}
 	}
@@ -218,7 +309,9 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(c.offsets[a], c.offsets[b]) })
 	offsets, next := make([]int64, n), make([]int, n)
-	c.greedy(order, offsets, false)
+	if !c.greedy(ctx, order, offsets, false) {
+		return
+	}
 	current, now := slices.Clone(offsets), c.rate(offsets)
 	for k := 0; k < steps && ctx.Err() == nil && !c.proved(); k++ {
 		copy(next, order)
@@ -238,7 +331,9 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 			copy(next[to+1:from+1], next[to:from])
 			next[to] = a
 		}
-		c.greedy(next, offsets, false)
+		if !c.greedy(ctx, next, offsets, false) {
+			return
+		}
 		c.keep(offsets)
 		if s := c.rate(offsets); s.compare(now) <= 0 || r.IntN(200) == 0 {
 			now = s
@@ -258,6 +353,11 @@ func (c *component) improve(ctx context.Context, round int, enough int64, seed u
 		return
 	}
 	r := rand.New(rand.NewPCG(seed, uint64(round)))
+	if c.intervals != nil {
+		if c.repair(ctx, round, enough); len(c.Blocks) > maxBranching {
+			return
+		}
+	}
 	c.climb(ctx, 200<<min(round, 12), r)
 	if len(c.Blocks) > maxBranching {
 		return

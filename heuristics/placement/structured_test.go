@@ -3,6 +3,7 @@ package placement_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -133,4 +134,70 @@ func TestStructuredDefaultIsNoWorse(t *testing.T) {
 			t.Fatalf("%d above %d\n%+v", f.Value(y), first.Value(y), l)
 		}
 	}
+}
+
+// Buffers that fill a rectangle above a reserved range exactly, some of them pinned: the bound is the
+// height of the rectangle, placements are valid, and the default is no worse than the others.
+func TestPinnedRectangles(t *testing.T) {
+	r := testfile.Random(t, 45, 3)
+	found := 0
+	cases := testfile.Cases(30)
+	for n := range cases {
+		l, height := rectangle(r, []int{12, 40, 120}[n%3])
+		y, err := view.NewLayout(l, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := placement.Exact().Place(t.Context(), y, placement.Goal{Seed: uint64(n), Rounds: 1}, nil)
+		if verified(t, y, f); f.Bounds[0] != height {
+			t.Fatalf("bound %d, want %d\n%+v", f.Bounds[0], height, l)
+		}
+		if f.Heights[0] == height {
+			found++
+		}
+		for _, m := range []placement.Method{
+			placement.Constructive(placement.FirstFit, true, false), placement.Constructive(placement.BestFit, true, true), placement.Heap(),
+			placement.HillClimb(),
+		} {
+			if g := m.Place(t.Context(), y, placement.Goal{}, nil); verified(t, y, g) < float64(f.Heights[0]) {
+				t.Fatalf("case %d: %d, another method %d\n%+v", n, f.Heights[0], g.Heights[0], l)
+			}
+		}
+	}
+	if found < cases/3 {
+		t.Errorf("%d of %d rectangles are found", found, cases)
+	}
+}
+
+// rectangle cuts one of time × addresses above a reserved range into n buffers, a few of them pinned.
+func rectangle(r *rand.Rand, n int) (l *lifetimes.Lifetimes, height int64) {
+	const begin, width, tall = 7, 1000, 900
+	type part struct{ x, y, w, h int64 }
+	parts := []part{{0, begin, width, tall}}
+	for len(parts) < n {
+		k := r.IntN(len(parts))
+		p, q := parts[k], parts[k]
+		if r.IntN(2) == 0 && p.w > 1 {
+			p.w = 1 + r.Int64N(p.w-1)
+			q.x, q.w = q.x+p.w, q.w-p.w
+		} else if p.h > 1 {
+			p.h = 1 + r.Int64N(p.h-1)
+			q.y, q.h = q.y+p.h, q.h-p.h
+		} else {
+			continue
+		}
+		parts[k] = p
+		parts = append(parts, q)
+	}
+	l = &lifetimes.Lifetimes{Name: "rectangle", Pools: []lifetimes.Pool{{
+		ID: "pool", Capacity: math.Inf(1), Reserved: []lifetimes.Range{{Begin: 0, End: begin}},
+	}}}
+	for k, p := range parts {
+		b := lifetimes.Buffer{ID: fmt.Sprint(k), Lower: p.x, Upper: p.x + p.w, Size: float64(p.h)}
+		if r.IntN(10) == 0 {
+			b.Pinned, b.Offset = true, float64(p.y)
+		}
+		l.Buffers = append(l.Buffers, b)
+	}
+	return l, begin + tall
 }

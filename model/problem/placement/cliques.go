@@ -27,8 +27,8 @@ const maxSeeds, maxChecks = 2_000, 5_000_000
 
 // Cliques returns maximal cliques of the blocks of a pool that is not plain: of conflicts,
 // or of conflicts and penalties together. Each is grown from a block by the largest block
-// that fits, or by the one with the most neighbours, so that every block is in one.
-// O(seeds · conflicts).
+// that fits, or by the one with the most neighbours, so that every block is in one; another
+// one from what is alive at the busiest instant. O(seeds · conflicts).
 func (p *Pool) Cliques(penalties bool) []Clique {
 	if p.hard != nil && !penalties {
 		return p.hard
@@ -54,46 +54,75 @@ func (p *Pool) Cliques(penalties bool) []Clique {
 		func(a, b int32) int { return cmp.Or(cmp.Compare(len(near[b]), len(near[a])), cmp.Compare(a, b)) },
 	}
 	checks := 0
+	grow := func(blocks []int, candidates []int32) {
+		for _, b := range candidates {
+			joins := !slices.ContainsFunc(blocks, func(c int) bool {
+				checks++
+				_, found := slices.BinarySearch(near[c], b)
+				return !found
+			})
+			if joins {
+				blocks = append(blocks, int(b))
+			}
+		}
+		slices.Sort(blocks)
+		var key []byte
+		for _, b := range blocks {
+			key = append(key, byte(b), byte(b>>8), byte(b>>16))
+		}
+		if seen[string(key)] {
+			return
+		}
+		seen[string(key)] = true
+		c := Clique{Blocks: blocks}
+		if penalties {
+			c.Charged = p.charged(blocks)
+		} else {
+			c.Height = p.stack(blocks)
+		}
+		list = append(list, c)
+	}
+	if busiest := p.busiest(); len(busiest) > 0 {
+		slices.SortFunc(busiest, orders[0])
+		grow(nil, busiest)
+	}
 	for _, order := range orders {
 		for a := range min(len(p.Blocks), maxSeeds) {
 			if p.Blocks[a].Size == 0 || checks > maxChecks {
 				continue
 			}
-			blocks := []int{a}
 			candidates := slices.Clone(near[a])
 			slices.SortFunc(candidates, order)
-			for _, b := range candidates {
-				joins := !slices.ContainsFunc(blocks, func(c int) bool {
-					checks++
-					_, found := slices.BinarySearch(near[c], b)
-					return !found
-				})
-				if joins {
-					blocks = append(blocks, int(b))
-				}
-			}
-			slices.Sort(blocks)
-			var key []byte
-			for _, b := range blocks {
-				key = append(key, byte(b), byte(b>>8), byte(b>>16))
-			}
-			if seen[string(key)] {
-				continue
-			}
-			seen[string(key)] = true
-			c := Clique{Blocks: blocks}
-			if penalties {
-				c.Charged = p.charged(blocks)
-			} else {
-				c.Height = p.stack(blocks)
-			}
-			list = append(list, c)
+			grow([]int{a}, candidates)
 		}
 	}
 	if !penalties {
 		p.hard = list
 	}
 	return list
+}
+
+// busiest returns the blocks whose lifetimes contain the instant where their sizes have the
+// largest sum. O(n log n).
+func (p *Pool) busiest() (blocks []int32) {
+	var edges [][2]int64 // instant, size; what ends comes first
+	for a := range p.Blocks {
+		b := &p.Blocks[a]
+		edges = append(edges, [2]int64{b.Lower, b.Size}, [2]int64{b.Upper, -b.Size})
+	}
+	slices.SortFunc(edges, func(a, b [2]int64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	sum, most, at := int64(0), int64(0), int64(0)
+	for _, e := range edges {
+		if sum += e[1]; sum > most {
+			most, at = sum, e[0]
+		}
+	}
+	for a := range p.Blocks {
+		if b := &p.Blocks[a]; b.Size > 0 && b.Lower <= at && at < b.Upper {
+			blocks = append(blocks, int32(a))
+		}
+	}
+	return blocks
 }
 
 // stack returns a height that blocks of which no two overlap need outside of the reserved
@@ -187,6 +216,9 @@ func Overlapping(sizes []int64, free int64) int64 {
 // PenaltyBound returns a sum of penalties that every placement within the capacity pays, by
 // cliques that share no block: each pays its cheapest pairs. O(cliques · pairs).
 func (p *Pool) PenaltyBound() int64 {
+	if len(p.Penalties) == 0 {
+		return p.Constant
+	}
 	cliques := p.Cliques(true)
 	slices.SortStableFunc(cliques, func(a, b Clique) int { return cmp.Compare(b.Charged, a.Charged) })
 	used, sum := make([]bool, len(p.Blocks)), p.Constant

@@ -359,7 +359,7 @@ func (y *Layout) Offsets(blocks [][]int64) []int64 {
 }
 
 // Components returns the pool split by blocks that no chain of conflicts and penalties joins,
-// and for each part its blocks in p. Blocks without a size are in none. O(pairs).
+// and for each part its blocks in p; parts charge nothing constant. Blocks without a size are in none. O(pairs).
 func (p *Pool) Components() (parts []*Pool, blocks [][]int) {
 	near := make([][]int32, len(p.Blocks))
 	for _, x := range p.Penalties {
@@ -385,6 +385,11 @@ func (p *Pool) Components() (parts []*Pool, blocks [][]int) {
 			}
 		}
 		slices.Sort(set)
+		if len(set) == len(p.Blocks) {
+			whole := *p // with the cliques that are known
+			whole.Constant = 0
+			return []*Pool{&whole}, [][]int{set}
+		}
 		part := &Pool{ID: p.ID, Capacity: p.Capacity, Reserved: p.Reserved, Conflicts: make([][]int32, len(set))}
 		for k, b := range set {
 			local[b] = int32(k)
