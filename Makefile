@@ -57,8 +57,8 @@ RUN_TORCH = cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$
 test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt', TORCH=2.11
 	@$(RUN_TORCH) -m pytest $$($$python -c 'import xdist' 2>/dev/null && printf -- '-n 2') $(PYTEST)
 
-TABLES := graphs
-torch-tables: build torch ## the tables of docs/pytorch.md, minutes each; TABLES='graphs|chains|partitions|times [NETWORK ...]'
+TABLES := methods
+torch-tables: build torch ## the tables of docs/pytorch.md, minutes each; TABLES='methods|share|chains|times [NETWORK ...]'
 	@$(RUN_TORCH) tests/tables.py $(TABLES)
 
 bench: setup ## run the Go benchmarks

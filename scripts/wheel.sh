@@ -33,6 +33,16 @@ built=dist/$(basename "$wheel")
 env -i PATH="$work/fresh/bin" HOME="$work" "$work/fresh/bin/workbench" solve --quiet --range 40% >/dev/null
 counter=$(env -i PATH="$work/fresh/bin" HOME="$work" "$work/fresh/bin/python" -m workbench_torch counter)
 cd "$work"
-env -i PATH="$work/fresh/bin" HOME="$work" OMP_NUM_THREADS=1 LD_PRELOAD="$counter" "$work/fresh/bin/python" \
-  "$work/pytorch/examples/does_not_fit.py" >&2
+fresh=(env -i PATH="$work/fresh/bin" HOME="$work" OMP_NUM_THREADS=1 LD_PRELOAD="$counter" "$work/fresh/bin/python")
+"${fresh[@]}" "$work/pytorch/examples/does_not_fit.py" >&2
+"${fresh[@]}" - >&2 <<'END'
+import torch, workbench_torch as wt
+model = torch.nn.Sequential(*[m for _ in range(8) for m in (torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Dropout(0.1))])
+batch = torch.randn(512, 256), torch.randn(512, 256)
+step = wt.plan(model, torch.nn.functional.mse_loss, batch, memory="range 40%", seconds=3)
+step(*batch).backward()
+print(step.report)
+found = wt.check(step, steps=1)
+assert found.passes and step.report.recomputed, found
+END
 echo "$built"

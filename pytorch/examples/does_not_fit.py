@@ -14,8 +14,7 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
-from workbench_torch import apply, profile
-from workbench_torch.check import check
+from workbench_torch import apply, check_chain, profile
 
 
 def network(blocks: int = 16, width: int = 64) -> nn.Module:
@@ -38,7 +37,7 @@ def main(workbench: str = "workbench") -> None:
     solve = [workbench, "solve", "--problem", "remat", "net.json", *flags]
     print(subprocess.run(solve, check=True, capture_output=True, text=True).stdout)
 
-    result = check(chain, images, F.cross_entropy, [labels], document, "plan.json")
+    result = check_chain(chain, images, F.cross_entropy, [labels], document, "plan.json")
     for name, value in result.items():
         print(f"{name:16} {value}")
 

@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from networks import GPT  # noqa: E402
 
-from workbench_torch.compiled import profile_graph  # noqa: E402
+from workbench_torch import profile_graph  # noqa: E402
 
 WORDS, LENGTH = 8000, 512
 
@@ -65,13 +65,13 @@ def main(folder: str, *names: str) -> None:
         model = make().train()
         if name.startswith("gpt"):
             tokens = torch.randint(WORDS, (batch, LENGTH))
-            network = (model, tokens, words_loss, [tokens])
+            document = profile_graph(model, words_loss, (tokens, tokens.clone()), device="a100")
         else:
-            network = (model, torch.randn(batch, 3, 224, 224), nn.functional.cross_entropy, [torch.randint(1000, (batch,))])
-        document, graph = profile_graph(*network, name=name, estimate="a100")
-        lines = json.dumps(document, indent=1)
-        Path(folder, name + ".json").write_text(lines)
-        print(f"{name}: {len(graph.nodes)} nodes")
+            images, labels = torch.randn(batch, 3, 224, 224), torch.randint(1000, (batch,))
+            document = profile_graph(model, nn.functional.cross_entropy, (images, labels), device="a100")
+        document["name"] = name
+        Path(folder, name + ".json").write_text(json.dumps(document, indent=1))
+        print(f"{name}: {len(document['nodes'])} nodes")
 
 
 if __name__ == "__main__":

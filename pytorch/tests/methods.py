@@ -1,6 +1,6 @@
 """The table of docs/pytorch.md that compares plans with what PyTorch offers, at equal measured peaks.
 
-    python tests/methods.py [NETWORK ...]
+    make torch-tables TABLES='methods [NETWORK ...]'
 
 Each row is a network at the peak that a method of PyTorch's takes: checkpoint per block, selective checkpointing that
 saves products, or the smallest activation_memory_budget whose peak is below half of store-all's. Ours are planned for
@@ -145,9 +145,8 @@ def table(name: str) -> None:
         print("| " + " | ".join(row) + " |", flush=True)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
+def main(*names: str) -> None:
     print("| network | store-all | at the peak of | MiB | FLOP % | time % | ours MiB | FLOP % | modelled % | time % | bit-equal |")
     print("| --- " * 11 + "|", flush=True)
-    for each in sys.argv[1:] or NETWORKS:
+    for each in names or NETWORKS:
         table(each)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import networks
 import torch
 import torch.nn.functional as F
+import workbench_torch as wt
 
 WORKBENCH = Path(__file__).resolve().parents[2] / "bin" / "workbench"
 
@@ -57,3 +58,38 @@ NETWORKS = {
     "convolutions": lambda: images(networks.convolutions, 16, 64),
     "lstm": lambda: words(networks.lstm, 4, 16),
 }
+
+
+def recomputing(graph: Dict[str, Any]) -> Dict[str, Any]:
+    """A plan for workbench.graph/v2 that runs the forward again from its inputs wherever the backward reads a result of it."""
+    nodes = {n["id"]: n for n in graph["nodes"]}
+    free = {s["id"] for s in graph["storages"] if not s.get("resident") and not s.get("result")}
+    forward = {s: n["id"] for n in graph["nodes"] if n["phase"] == "forward" and n.get("recompute", True) for s in n["writes"]}
+    order: List[str] = []
+    for k, n in enumerate(graph["nodes"]):
+        if n["phase"] == "backward" and k % 5 == 0:
+            needed, stack = set(), [s for s in n["reads"] if s in forward]
+            while stack:
+                maker = forward[stack.pop()]
+                if maker not in needed:
+                    needed.add(maker)
+                    stack += [s for s in nodes[maker]["reads"] if s in forward]
+            order += [m for m in nodes if m in needed]
+        order.append(n["id"])
+    ops: List[Dict[str, Any]] = []
+    live: set[str] = set()  # what is read before it is written again, from the end
+    for m in reversed(order):
+        n = nodes[m]
+        ops += [{"op": "D", "storage": s} for s in dict.fromkeys([*n["reads"], *n["writes"]]) if s in free and s not in live]
+        ops.append({"op": "C", "node": m})
+        live = live - set(n["writes"]) | set(n["reads"])
+    claims = {"peak_memory": 1, "makespan": 1}
+    return {"format": "workbench.plan/v1", "problem": "remat", "platform": {"memory": 2**40}, "claims": claims, "ops": ops[::-1]}
+
+
+def by_hand(model: Any, loss: Any, example: Sequence[Any], folder: Path) -> wt.Step:
+    """A step that follows :func:`recomputing`, compared with plain training when it is loaded."""
+    graph = wt.profile_graph(model, loss, tuple(example), device="a100")
+    file = folder / "step.json"
+    file.write_text(json.dumps({"format": "workbench.step/v1", "graph": graph, "plan": recomputing(graph)}))
+    return wt.load(file, model, loss, tuple(example))

@@ -1,10 +1,9 @@
 """The tables of docs/pytorch.md: real networks, planned by bin/workbench and run.
 
-    make torch-tables TABLES="graphs vit gpt"
+    make torch-tables TABLES="chains vit gpt"
 
-The first word says which table: graphs, chains, hold (both, on networks of 90 MiB where they can be), partitions
-(min-cut against ours), times (checkpoint_sequential against ours) or torchvision (all its classifiers, at half of the
-memory). The others are networks; without them, all. Rows are Markdown. Sizes are MiB.
+The first word is the table: methods (wt.plan and what PyTorch has, see methods.py), share (what Python costs, see share.py), chains, or
+times (checkpoint_sequential and plans for chains). The others are networks; without them, all. Rows are Markdown. Sizes are MiB.
 """
 
 from __future__ import annotations
@@ -21,18 +20,16 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
+import methods  # noqa: E402
 import networks  # noqa: E402
+import share  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 import torchvision  # noqa: E402
 from planning import WORKBENCH, images, words  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint_sequential  # noqa: E402
-from workbench_torch import Refused, apply, check_graph, profile  # noqa: E402
-from workbench_torch.check import check  # noqa: E402
-from workbench_torch.compiled import document  # noqa: E402
-from workbench_torch.graph import trace  # noqa: E402
-from workbench_torch.measure import measure  # noqa: E402
+from workbench_torch import UnsupportedError, apply, check_chain, profile  # noqa: E402
 from workbench_torch.memory import need_meter  # noqa: E402
 
 MIB = 2.0**20
@@ -60,13 +57,13 @@ NETWORKS: Dict[str, Callable[[], Any]] = {
 
 
 def solved(folder: Path, instance: Dict[str, Any], *flags: str) -> Tuple[Path, Dict[str, Any]]:
-    """A plan for an instance, and what workbench says of it; Refused where there is none."""
+    """A plan for an instance, and what workbench says of it; UnsupportedError where there is none."""
     file, plan = folder / "net.json", folder / "plan.json"
     file.write_text(json.dumps(instance))
     command = [str(WORKBENCH), "solve", "--problem", "remat", str(file), "--format", "json", "--quiet", "--plan", str(plan), *flags]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise Refused(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no plan")
+        raise UnsupportedError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no plan")
     return plan, json.loads(done.stdout)
 
 
@@ -94,109 +91,25 @@ def again(said: Dict[str, Any], instance: Dict[str, Any]) -> str:
     return f"{100 * (said['makespan'] / once - 1):.1f} %"
 
 
-def traced(name: str) -> Tuple[Any, Any, Dict[str, Any]]:
-    """A network with its batch, its graph, and the file of it."""
-    batch = NETWORKS[name]()
-    graph = trace(*batch, fake=name != "lstm")
-    graph.name = name
-    measure(graph, repeats=3, budget=0.1)
-    return batch, graph, document(graph, {})
-
-
-def graphs(names: List[str], folder: Path) -> None:
-    """Plans of search for whole steps."""
-    head("network", "nodes", "plain", "memory", "predicted", "measured", "longer", "equal")
-    for name in names:
-        batch, graph, file = traced(name)
-        for memory in ("range 25%", "range 50%", "range 75%"):
-            plan, said = solved(folder, file, "--memory", memory, "--method", "search", "--time-limit", LIMIT)
-            result = check_graph(*batch, graph, str(plan), steps=0)
-            predicted, measured, _, equal = ran(result)
-            row(name, len(graph.nodes), result["plain_peak"] / MIB, memory, predicted, measured, again(said, file), equal)
-
-
 def chains(names: List[str], folder: Path) -> None:
     """Plans for chains: ours, rotor's and those of checkpoint_sequential."""
     head("network", "layers", "plain", "memory", "method", "planned", "measured", "longer", "equal")
     for name in names:
         model, inputs, loss, targets = NETWORKS[name]()
         file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
-        for memory, method in [("range 25%", "optimum"), ("range 50%", "optimum"), ("range 75%", "optimum"), ("range 50%", "persistent-slots"), ("range 50%", "periodic")]:
+        for memory, method in [
+            *((f"range {p}%", "optimum") for p in (25, 50, 75)), ("range 50%", "persistent-slots"), ("range 50%", "periodic")
+        ]:
             try:
                 plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
-            except Refused as e:
+            except UnsupportedError as e:
                 row(name, len(chain.layers), "", memory, method, "none", "", "", str(e).split(": ")[-1])
                 continue
-            result = check(chain, inputs, loss, targets, file, str(plan), steps=0)
+            result = check_chain(chain, inputs, loss, targets, file, str(plan), steps=0)
             _, measured, _, equal = ran(result)
             planned = said["peak_memory"] / MIB
             plain = result["plain_peak"] / MIB
             row(name, len(chain.layers), plain, memory, method, planned, measured, again(said, file), equal)
-
-
-# What has to hold is asked of graphs that take 90 MiB and more: batches are as large as that takes.
-LARGE: Dict[str, Callable[[], Any]] = {
-    "resnet18": lambda: images(networks.resnet18, 32, 64),
-    "densenet121": lambda: images(networks.densenet121, 10, 64),
-    "vit": lambda: images(networks.vit, 24, 64),
-    "gpt": lambda: words(networks.gpt, 4, 128),
-    "lstm": lambda: words(networks.lstm, 8, 32),
-}
-
-
-def hold(names: List[str], folder: Path) -> None:
-    """What every network must keep, as a chain and as a graph: how far measured peaks are from planned ones, and equality."""
-    head("network", "as", "plain", "25 %", "50 %", "75 %", "others, 50 %", "farthest from planned", "equal, within limits")
-    for name in names:
-        model, inputs, loss, targets = LARGE[name]()
-        file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
-        ask = [*((m, "optimum") for m in ("range 25%", "range 50%", "range 75%")), ("range 50%", "persistent-slots"), ("range 50%", "periodic")]
-        kept(name, "chain", folder, file, ask, lambda plan: check(chain, inputs, loss, targets, file, plan, steps=0))
-        batch = LARGE[name]()
-        graph = trace(*batch, fake=name != "lstm")
-        measure(graph, repeats=3, budget=0.1)
-        ask = [*((m, "search") for m in ("range 25%", "range 50%", "range 75%")), ("range 50%", "checkmate")]
-        kept(name, "graph", folder, document(graph, {}), ask, lambda plan: check_graph(*batch, graph, plan, steps=0))
-
-
-def kept(name: str, kind: str, folder: Path, file: Dict[str, Any], ask: List[Tuple[str, str]], run: Callable[[str], Dict[str, Any]]) -> None:
-    """A row of hold: plans by methods at memories, each run."""
-    cells: List[str] = []
-    off: List[float] = []
-    wrong: List[str] = []
-    plain = 0.0
-    for memory, method in ask:
-        mine = method in ("optimum", "search")
-        try:
-            plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
-        except Refused:
-            cells.append("none" if mine else f"{method} none")
-            continue
-        result = run(str(plan))
-        _, measured, _, equal = ran(result)
-        plain = result["plain_peak"] / MIB
-        off.append(100 * (measured * MIB / said["peak_memory"] - 1))
-        cells.append(f"{measured:.2f}" if mine else f"{method} {measured:.2f}")
-        wrong += [f"{method} at {memory}: {equal}"] if equal != "yes" else []
-    row(name, kind, plain, *cells[:3], ", ".join(cells[3:]), f"{max(off, key=abs):+.4f} %", "; ".join(wrong) or "yes")
-
-
-def partitions(names: List[str], folder: Path) -> None:
-    """Min-cut against search in the memory that min-cut takes; medians of 20 steps in processor time."""
-    head("network", "plan", "measured", "longer", "predicted ms", "ms", "equal")
-    for name in names:
-        batch, graph, file = traced(name)
-        least = 1e3 * sum(x["time"] for x in file["nodes"])
-        limit = "1TiB"
-        for number, method in enumerate(("min-cut", "search", "min-cut-aggressive", "search")):
-            limit = limit if method == "search" else "1TiB"
-            plan, said = solved(folder, file, "--memory", limit, "--method", method, "--time-limit", LIMIT)
-            limit = str(int(said["peak_memory"]))
-            result = check_graph(*batch, graph, str(plan), steps=20)
-            if number == 0:
-                row(name, "plain", result["plain_peak"] / MIB, "", least, 1e3 * result["plain_time"], "")
-            _, measured, _, equal = ran(result)
-            row(name, method, measured, again(said, file), 1e3 * said["makespan"], 1e3 * result["plan_time"], equal)
 
 
 def blocks(count: int = 16, width: int = 32) -> nn.Sequential:
@@ -280,60 +193,15 @@ def times(names: List[str], folder: Path) -> None:
             row(title, plan_name, peak_of(model, run) / MIB, expected, 1e3 * statistics.median(of))
 
 
-# What takes no images of 64×64, and what it takes: arguments of the network, batch and side.
-SIDES: Dict[str, Tuple[Dict[str, Any], int, int]] = {
-    "inception_v3": ({"init_weights": False}, 2, 299),
-    "googlenet": ({"init_weights": False}, 4, 64),
-    "maxvit_t": ({"input_size": (224, 224)}, 1, 224),
-    **{name: ({"image_size": 64}, 4, 64) for name in ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32")},
-    "vit_h_14": ({"image_size": 56}, 4, 56),
-}
-
-
-def of_all_heads(output: Any, target: torch.Tensor) -> torch.Tensor:
-    """Cross entropy, with that of auxiliary classifiers where the network has some."""
-    heads = output if isinstance(output, tuple) else (output,)
-    return sum((F.cross_entropy(h, target) for h in heads[1:]), F.cross_entropy(heads[0], target))
-
-
-def classifiers(names: List[str], folder: Path) -> None:
-    """Classifiers of torchvision, as chains and as graphs, at half of their range of memory."""
-    head("network", "chain: plain", "planned", "measured", "graph: plain", "planned", "measured", "equal")
-    for name in names or torchvision.models.list_models(module=torchvision.models):
-        options, batch, side = SIDES.get(name, ({}, 4, 64))
-        torch.manual_seed(0)
-        model = torchvision.models.get_model(name, weights=None, num_classes=100, **options).train()
-        inputs, targets = torch.randn(batch, 3, side, side), [torch.randint(100, (batch,))]
-        cells: List[Any] = []
-        unequal: List[str] = []
-        for kind, method in (("chain", "optimum"), ("graph", "search")):
-            try:
-                if kind == "chain":
-                    file, chain = profile(model, inputs, of_all_heads, targets, name=name, repeats=1)
-                else:
-                    graph = trace(model, inputs, of_all_heads, targets)
-                    measure(graph, repeats=1, budget=0.1)
-                    file = document(graph, {})
-                plan, said = solved(folder, file, "--memory", "range 50%", "--method", method, "--time-limit", "5s")
-                if kind == "chain":
-                    result = check(chain, inputs, of_all_heads, targets, file, str(plan), steps=0)
-                else:
-                    result = check_graph(model, inputs, of_all_heads, targets, graph, str(plan), steps=0)
-            except Refused as e:
-                cells += ["refused", str(e), ""]
-                continue
-            _, measured, _, equal = ran(result)
-            cells += [result["plain_peak"] / MIB, said["peak_memory"] / MIB, measured]
-            unequal += [f"{kind}: {equal}"] if equal != "yes" else []
-        row(name, *cells, "; ".join(unequal) or "yes")
-
-
 def main(table: str, *names: str) -> None:
     torch.set_num_threads(1)
-    make = {"graphs": graphs, "chains": chains, "hold": hold, "partitions": partitions, "times": times, "torchvision": classifiers}[table]
-    every = {"times": [], "torchvision": [], "hold": list(LARGE)}.get(table, list(NETWORKS))
-    with tempfile.TemporaryDirectory() as folder:
-        make(list(names) or every, Path(folder))
+    if table == "methods":
+        methods.main(*names)
+    elif table == "share":
+        share.main(*names)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            {"chains": chains, "times": times}[table](list(names) or ([] if table == "times" else list(NETWORKS)), Path(folder))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any, Dict, List
 import planning
 import pytest
 from test_chains import profiled
-from workbench_torch.check import check
+from workbench_torch import check_chain
 from workbench_torch.arena import Arena
-from workbench_torch.errors import Refused
+from workbench_torch import UnsupportedError
 
 
 def placed(instance: Path, *flags: str) -> Path:
@@ -28,7 +28,7 @@ def placed(instance: Path, *flags: str) -> Path:
 def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
     (_, inputs, loss, targets), chain, file = profiled(name, folder)
     arena = Arena(placed(file, *flags))
-    return check(chain, inputs, loss, targets, str(file), str(file.with_suffix(".plan.json")), steps=0, arena=arena)
+    return check_chain(chain, inputs, loss, targets, str(file), str(file.with_suffix(".plan.json")), steps=0, arena=arena)
 
 
 @pytest.mark.parametrize("name", ["resnet18", "gpt", "vit"])
@@ -68,5 +68,5 @@ def test_wrong_placements_are_refused(change: Any, says: str, tmp_path: Path) ->
     (_, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
     to = placed(file, "--memory", "range 50%", "--method", "optimum")
     rewritten(to, change)
-    with pytest.raises(Refused, match=says):
-        check(chain, inputs, loss, targets, str(file), str(file.with_suffix(".plan.json")), steps=0, arena=Arena(to))
+    with pytest.raises(UnsupportedError, match=says):
+        check_chain(chain, inputs, loss, targets, str(file), str(file.with_suffix(".plan.json")), steps=0, arena=Arena(to))

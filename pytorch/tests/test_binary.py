@@ -7,7 +7,7 @@ from pathlib import Path
 
 import planning
 import pytest
-from workbench_torch import Refused, _binary
+from workbench_torch import UnsupportedError, _binary
 
 
 def script(path: Path, version: str) -> Path:
@@ -26,10 +26,10 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_program_of_this_checkout_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On PATH behind a script of that name, in the package, and named: the later of these is preferred."""
-    with pytest.raises(Refused, match="not found: set WORKBENCH"):
+    with pytest.raises(UnsupportedError, match="not found: set WORKBENCH"):
         _binary.find()
     script(tmp_path / "scripts" / "workbench", "of the package")
-    with pytest.raises(Refused, match="not found"):
+    with pytest.raises(UnsupportedError, match="not found"):
         _binary.find()
     (tmp_path / "programs").mkdir()
     (tmp_path / "programs" / "workbench").symlink_to(planning.WORKBENCH)
@@ -45,11 +45,11 @@ def test_the_program_of_this_checkout_is_taken(monkeypatch: pytest.MonkeyPatch, 
 )
 def test_another_version_is_refused(version: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WORKBENCH", str(script(tmp_path / "other", version)))
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(UnsupportedError, match=message):
         _binary.find()
 
 
 def test_what_cannot_be_run_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WORKBENCH", str(tmp_path / "absent"))
-    with pytest.raises(Refused, match="cannot be run: No such file"):
+    with pytest.raises(UnsupportedError, match="cannot be run: No such file"):
         _binary.find()

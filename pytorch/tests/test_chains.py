@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from workbench_torch import cut, profile
-from workbench_torch.check import check
+from workbench_torch import check_chain
 
 PROFILES: Dict[str, Any] = {}
 
@@ -33,7 +33,7 @@ def profiled(name: str, folder: Path) -> Any:
 def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
     """Checks the plan that workbench makes: the same step, bit by bit, within the limit and as predicted."""
     (_, inputs, loss, targets), chain, file = profiled(name, folder)
-    result = check(chain, inputs, loss, targets, str(file), planning.solve(file, *flags), steps=0)
+    result = check_chain(chain, inputs, loss, targets, str(file), planning.solve(file, *flags), steps=0)
     assert result["loss_equal"] and result["gradients_equal"] and result["buffers_equal"], result
     assert result["measured_peak"] <= result["limit"], result
     assert abs(result["predicted_peak"] / result["measured_peak"] - 1) <= 0.01, result
@@ -98,7 +98,7 @@ def test_side_inputs_are_no_cuts(tmp_path: Path) -> None:
     file.write_text(json.dumps(document))
     for memory in ("range 25%", "range 60%"):
         plan = planning.solve(file, "--memory", memory, "--method", "optimum")
-        result = check(chain, (tokens, padding), planning.total, [], document, plan, steps=0)
+        result = check_chain(chain, (tokens, padding), planning.total, [], document, plan, steps=0)
         assert result["loss_equal"] and result["gradients_equal"], result
         assert 0.97 * result["claimed_peak"] <= result["measured_peak"] <= result["claimed_peak"] <= result["limit"], result
     assert result["measured_peak"] < 0.8 * result["plain_peak"]

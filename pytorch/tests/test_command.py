@@ -45,7 +45,6 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBENCH_COUNTER", "tried")
     (tmp_path / "bad.json").write_text("{")
-    (tmp_path / "graph.json").write_text('{"format": "workbench.graph/v2"}')
     check = ["--loss", "sum", "--instance", "bad.json", "--plan", "bad.json"]
     for arguments, words in (
         (["profile", "nowhere:gpt", "--input", "2x2", "--loss", "sum", "-o", "x.json"], "cannot be found"),
@@ -57,10 +56,8 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["profile", "torch:device", "--args", '["cpu"]', "--input", "2x2", "--loss", "sum", "-o", "x.json"], "nn.Module"),
         (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--repeats", "0"], "positive"),
         (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--device", "cuda:77"], "cannot be read"),
-        (["profile", *NETWORK, "--loss", "sum", "--graph", "--optimizer", "rmsprop", "-o", "x.json"], "only the steps of sgd"),
         (["check", *NETWORK, *check], "is no JSON"),
-        (["check", *NETWORK, *check[:3], "graph.json", *check[4:], "--arena", "x.csv"], "--arena is for plans of chains"),
-        (["check", *NETWORK, *check[:3], "none.json", *check[4:]], "none.json"),
+        (["check", *NETWORK, *check[:5], "none.json"], "none.json"),
     ):
         try:
             status = main(arguments)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_chains import profiled
 from torch import nn
-from workbench_torch import Refused, cut
+from workbench_torch import UnsupportedError, cut
 from workbench_torch.memory import need_meter
 from workbench_torch.nested import checkpoints
 from workbench_torch.state import same
@@ -87,8 +87,8 @@ def test_refusals() -> None:
     chain, plan = cut(model, inputs), nested(7)
     ops = plan["ops"]
     for broken in (ops[1:], ops[:-1], [*ops, {"op": "F_all", "layer": 1}], ops[:7]):
-        with pytest.raises(Refused, match="no nest of checkpoints"):
+        with pytest.raises(UnsupportedError, match="no nest of checkpoints"):
             checkpoints(chain, {**plan, "ops": broken})
     normalized = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8))
-    with pytest.raises(Refused, match=r"changes 1\.running_mean"):
+    with pytest.raises(UnsupportedError, match=r"changes 1\.running_mean"):
         checkpoints(cut(normalized, inputs), nested(7))

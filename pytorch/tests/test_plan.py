@@ -16,7 +16,7 @@ import torchvision
 import workbench_torch as wt
 from torch import nn
 from torch.cuda import _memory_viz
-from workbench_torch.joint import storage_key
+from workbench_torch.memory import key
 
 transformers = pytest.importorskip("transformers")
 WORDS = 300
@@ -296,10 +296,10 @@ def test_nothing_stays() -> None:
     for _ in range(2):
         step(*example).backward()
         gc.collect()
-    before = {storage_key(o) for o in gc.get_objects() if type(o) is torch.Tensor}
+    before = {key(o) for o in gc.get_objects() if type(o) is torch.Tensor}
     step(*example).backward()
     gc.collect()
-    after = {storage_key(o) for o in gc.get_objects() if type(o) is torch.Tensor}
+    after = {key(o) for o in gc.get_objects() if type(o) is torch.Tensor}
     assert len(after - before) <= 1
 
 

@@ -14,8 +14,8 @@ import pytest
 import torch
 from test_refusals import checkpointed, train
 from torch import nn
-from workbench_torch import Refused, apply, cut, profile
-from workbench_torch.check import check
+from workbench_torch import UnsupportedError, apply, cut, profile
+from workbench_torch import check_chain
 from workbench_torch.cut import same
 from workbench_torch.memory import need_meter
 from workbench_torch.record import record
@@ -148,7 +148,7 @@ def test_measured_is_at_most_planned(tmp_path: Path) -> None:
         plan = {"format": "workbench.plan/v1", "problem": "remat", "platform": {"memory": 2**40}, "ops": timed(document, ops)}
         file.write_text(json.dumps(plan))
         verified = planning.workbench("verify", str(instance), str(file), "--format", "json")
-        result = check(chain, inputs, planning.total, [], document, plan, steps=0)
+        result = check_chain(chain, inputs, planning.total, [], document, plan, steps=0)
         assert result["measured_peak"] <= result["predicted_peak"] <= verified["peak_memory"], (seed, result, verified)
         assert result["loss_equal"] and result["gradients_equal"], seed
         discards += sum(o["op"] == "D" and o["tensor"] == "abar" for o in ops)
@@ -231,7 +231,7 @@ def test_two_steps_at_a_time_with_one_host() -> None:
     plan = {"format": "workbench.plan/v1", "problem": "activation-offload", "platform": {"bandwidth": 1e9}, "ops": ops}
     planned = apply(model, plan, inputs)
     loss = planned(inputs).sum()
-    with pytest.raises(Refused, match="before the backward of another"):
+    with pytest.raises(UnsupportedError, match="before the backward of another"):
         planned(inputs)
     loss.backward()
     planned(inputs).sum().backward()

@@ -10,7 +10,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from .errors import Refused
+from .errors import UnsupportedError
 
 __version__ = "0.2.0"
 INTERFACE = 2  # of flags, files and results; ``workbench --version`` prints the program's
@@ -21,18 +21,18 @@ def find() -> Path:
     """Returns the path of the workbench program: $WORKBENCH, else the one in the package, else that on PATH.
 
     Raises:
-        Refused: there is none, it cannot be run, or it speaks another interface than this package.
+        UnsupportedError: there is none, it cannot be run, or it speaks another interface than this package.
     """
     named = os.environ.get("WORKBENCH")
     found = named or (PACKAGED if PACKAGED.exists() else _on_path())
     if not found:
-        raise Refused("the workbench program was not found: set WORKBENCH to its path, or install a wheel that has it inside")
+        raise UnsupportedError("the workbench program was not found: set WORKBENCH to its path, or install a wheel that has it inside")
     path = Path(found)
     spoken = _interface(path)
     if spoken != INTERFACE:
         what = f"interface {spoken}" if spoken else "no interface"
         where = " (named by WORKBENCH)" if named else ""
-        raise Refused(f"{path}{where} speaks {what} and this package {INTERFACE}: use the program of the same version")
+        raise UnsupportedError(f"{path}{where} speaks {what} and this package {INTERFACE}: use the program of the same version")
     return path
 
 
@@ -57,7 +57,7 @@ def _interface(path: Path) -> int:
     try:
         done = subprocess.run([str(path), "--version"], capture_output=True, text=True, env=environment, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise Refused(f"{path} cannot be run: {getattr(e, 'strerror', None) or e}") from e
+        raise UnsupportedError(f"{path} cannot be run: {getattr(e, 'strerror', None) or e}") from e
     said = re.search(r"^workbench version .* interface (\d+)$", done.stdout, re.MULTILINE)
     return int(said[1]) if said else 0
 
@@ -66,6 +66,6 @@ def main() -> None:
     """Runs the program in the place of this process; the console script ``workbench`` of the wheel."""
     try:
         path = str(find())
-    except Refused as e:
+    except UnsupportedError as e:
         sys.exit(f"workbench: {e}")
     os.execv(path, [path, *sys.argv[1:]])

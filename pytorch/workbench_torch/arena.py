@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from .errors import Refused
+from .errors import UnsupportedError
 from .link import raw
 from .record import Base
 
@@ -32,9 +32,9 @@ class Arena:
             with open(placement, newline="") as f:
                 self.buffers = {r["id"]: (int(r["offset"]), int(r["size"])) for r in csv.DictReader(f)}
         except (OSError, KeyError, TypeError, ValueError) as e:
-            raise Refused(f"{placement}: {e!r}; workbench place PLAN --align 64 --csv FILE writes id, size and offset") from e
+            raise UnsupportedError(f"{placement}: {e!r}; workbench place PLAN --align 64 --csv FILE writes id, size and offset") from e
         if not self.buffers or min(min(b) for b in self.buffers.values()) < 0:
-            raise Refused(f"{placement}: no buffers, or a negative size or offset")
+            raise UnsupportedError(f"{placement}: no buffers, or a negative size or offset")
         self.height = max(offset + size for offset, size in self.buffers.values())
         self.memory = torch.empty(self.height, dtype=torch.uint8)
         self.raw = (ctypes.c_char * self.height).from_address(self.memory.data_ptr())
@@ -51,14 +51,14 @@ class Arena:
         self.times[place] = self.times.get(place, 0) + 1
         name = f"{place[0]}_{place[1]}" + (f"#{self.times[place]}" if self.times[place] > 1 else "")
         if name not in self.buffers:
-            raise Refused(f"{name} has no address in the placement: it is for another plan")
+            raise UnsupportedError(f"{name} has no address in the placement: it is for another plan")
         start, size = self.buffers[name]
         needs = sum(b.bytes for b in bases)
         if needs > size:
-            raise Refused(f"{name} takes {needs} bytes, its buffer has {size}: the placement is for another network")
+            raise UnsupportedError(f"{name} takes {needs} bytes, its buffer has {size}: the placement is for another network")
         for other, (low, high) in self.live.items():
             if low < start + size and start < high:
-                raise Refused(f"{name} has its address where {other[0]}_{other[1]} still is: the placement is for another plan")
+                raise UnsupportedError(f"{name} has its address where {other[0]}_{other[1]} still is: the placement is for another plan")
         self.live[place] = (start, start + size)
         for base in sorted(bases, key=lambda b: -(b.bytes & -b.bytes)):  # powers of two that divide sizes, falling: all are aligned
             if base.bytes == 0:

@@ -22,12 +22,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .errors import Reason, UnsupportedError, user_line
-from .joint import SEEDED, Joint, storage_key, tensors
-from .state import OtherGenerators, State
+from . import memory
+from .errors import LIBRARIES, Reason, UnsupportedError, user_line
+from .joint import SEEDED, Joint
+from .state import OtherGenerators, State, tensors
 from .watch import Attributes, refuse_wrapped
-
-__all__ = ["Captured", "Step", "capture", "refuse_wrapped"]
 
 # Operations with kernels and a decomposition, which rounds in another way.
 WHOLE = [
@@ -79,6 +78,15 @@ class Step(nn.Module):
         with _module_paths(self.model):
             return self.plain(*args, **kwargs)
 
+    def samples(self) -> int:
+        """Returns the batch size: the first dimension of the first tensor."""
+        first = self.leaves[self.places[0]]
+        return int(first.shape[0]) if first.dim() else 1
+
+    def real(self, joint: Joint) -> dict[fx.Node, torch.Tensor]:
+        """Returns the tensors of the example by their nodes in the step's joint graph."""
+        return dict(zip(joint.primals[-len(self.places) :], (self.leaves[k] for k in self.places), strict=True))
+
     def plain(self, *args: Any, **kwargs: Any) -> Any:
         """The step as plain training computes it."""
         if self.loss is None:
@@ -89,13 +97,16 @@ class Step(nn.Module):
 
 @contextmanager
 def _module_paths(model: nn.Module) -> Iterator[None]:
-    """Notes in a trace which module an operation belongs to, and where it was called; nothing else is changed."""
+    """Records in a trace which module an operation belongs to, and where the forward of that module is defined."""
     meta, before = fx.traceback.current_meta, []
 
     def enter(path: str) -> Callable[..., None]:
         def hook(m: nn.Module, args: Any) -> None:
             before.append((meta.get("nn_module_stack"), meta.get("stack_trace")))
             meta["nn_module_stack"] = {path: (path, type(m).__name__)}
+            code = getattr(type(m).forward, "__code__", None)
+            if code is not None and not code.co_filename.startswith(LIBRARIES):
+                meta["stack_trace"] = f'  File "{code.co_filename}", line {code.co_firstlineno}, in forward'
 
         return hook
 
@@ -163,7 +174,7 @@ class _Constants(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         given = tensors((args, kwargs))
-        constant = SEEDED not in func.tags and all(storage_key(t) in self.constant for t in given)
+        constant = SEEDED not in func.tags and all(memory.key(t) in self.constant for t in given)
         if func is torch.ops.aten._local_scalar_dense.default and not constant:
             raise UnsupportedError(
                 "the step reads the value of a tensor that depends on its inputs",
@@ -173,10 +184,10 @@ class _Constants(TorchDispatchMode):
         if func is torch.ops.aten._local_scalar_dense.default:
             self.values.append(made)
         elif constant:
-            self.constant.update({storage_key(t): t for t in tensors(made)})
+            self.constant.update({memory.key(t): t for t in tensors(made)})
         elif func._schema.is_mutable:
             for t in given:
-                self.constant.pop(storage_key(t), None)
+                self.constant.pop(memory.key(t), None)
         return made
 
 
@@ -252,6 +263,7 @@ def capture(step: Step) -> Captured:
     Raises:
         UnsupportedError: the step has no graph that holds for every batch.
     """
+    refuse_wrapped(step)
     refuse_hooks(step)
     given = [step.leaves[k] for k in step.places]
     if not given:
@@ -261,6 +273,9 @@ def capture(step: Step) -> Captured:
     captured: Captured | None = None
     try:
         captured = _attempts(step, given, state, attributes)
+        if not captured.joint.tangents:
+            captured.stack.close()
+            raise UnsupportedError("nothing that the step returns needs a gradient", hint="return a loss, or a tuple of tensors")
     except Exception as e:
         raise _explained(e, model) from e
     finally:
@@ -301,6 +316,7 @@ def _trace(step: Step, given: list[torch.Tensor]) -> Captured:
     with ExitStack() as guard:
         guard.callback(stack.close)
         stack.enter_context(whole_operations())
+        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))  # cached results do not share storages
         if step.reads is not None:
             guard.enter_context(step.reads)
         with _tied_once(step), torch.enable_grad():
@@ -335,6 +351,8 @@ def _explained(error: Exception, model: nn.Module) -> Exception:
             f"the step of {type(model).__name__} has no graph: {what}", reason=Reason.DATA_DEPENDENT, where=user_line(error), hint=DATA_HINT
         )
     said = str(error).strip().splitlines() or [""]
+    if "convert all Tensors to FakeTensors" in said[0]:
+        said = ["it uses a tensor that is neither a parameter or buffer nor an input; register it as a buffer"]
     what = f"the step of {type(model).__name__} cannot be traced: {type(error).__name__}: {said[0]}"
     return UnsupportedError(what, reason=Reason.TRACE, where=user_line(error))
 

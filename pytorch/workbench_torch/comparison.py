@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from torch.utils import _pytree as pytree
 from . import memory
 from .errors import Reason, UnsupportedError
 from .state import State, same
+from .timing import once
+from .watch import Attributes
 
 if TYPE_CHECKING:
     from .step import Step
@@ -26,7 +27,7 @@ BRANCH_HINT = "the forward takes another branch while it is traced, or writes st
 
 @dataclass(frozen=True)
 class Check:
-    """A planned step beside plain training.
+    """A planned step compared with plain training.
 
     Attributes:
         planned_peak: bytes, as the plan says.
@@ -73,45 +74,43 @@ def check(step: Step, *, steps: int = 3) -> Check:
 class Trial:
     """Steps of a network from one state, which is left as it was.
 
+    Args:
+        model: the network.
+        forward: runs the step and returns its outputs.
+        steps: how many steps are measured, at least one, after one for warming up.
+        zeros: whether gradients of parameters are there before the step, full of zeros, as plans for chains count them.
+
     Attributes:
         made: what :func:`gradients` returns.
         peak: bytes beyond what was there; None where nothing counts.
         time: seconds, the median.
     """
 
-    def __init__(self, model: nn.Module, forward: Forward, steps: int):
+    def __init__(self, model: nn.Module, forward: Forward, steps: int, *, zeros: bool = False):
         device = next((p.device for p in model.parameters()), torch.device("cpu"))
         meter = memory.meter(device)
-        self.made = gradients(model, forward)
+        self.made = gradients(model, forward, zeros=zeros)
         state, parameters = State(model), [p for p in model.parameters() if p.requires_grad]
         before, taken = [p.grad for p in parameters], []
         self.peak: int | None = None
         try:
-            for _ in range(max(1, steps) + 1):
+            for p in parameters:
+                p.grad = torch.zeros_like(p) if zeros else None
+            for _ in range(max(1, steps)):
+                state.restore()
                 for p in parameters:
-                    p.grad = None
+                    p.grad = p.grad.zero_() if zeros and p.grad is not None else None
                 gc.collect()
                 base = meter.current() if meter else 0
                 if meter:
                     meter.reset()
-                taken.append(_timed(device, lambda: _backward(forward())))
+                taken.append(once(device, lambda: _backward(forward()))[0])
                 self.peak = meter.peak() - base if meter else None
         finally:
             state.restore()
             for p, grad in zip(parameters, before, strict=True):
                 p.grad = grad
-        self.time = statistics.median(taken[1:])
-
-
-def _timed(device: torch.device, run: Forward) -> float:
-    clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    begin = clock()
-    run()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return clock() - begin
+        self.time = statistics.median(taken)
 
 
 def _backward(made: Any) -> list[torch.Tensor]:
@@ -120,18 +119,19 @@ def _backward(made: Any) -> list[torch.Tensor]:
     return outputs
 
 
-def gradients(model: nn.Module, forward: Forward) -> dict[str, Any]:
-    """Returns outputs, gradients and buffers after a step, by name, and puts the state back.
+def gradients(model: nn.Module, forward: Forward, *, zeros: bool = False) -> dict[str, Any]:
+    """Returns outputs, gradients and buffers after a step, by name, and restores the state.
 
     Args:
         model: the network.
         forward: runs the step and returns its outputs.
+        zeros: as for :class:`Trial`.
     """
     state, parameters = State(model), {name: p for name, p in model.named_parameters() if p.requires_grad}
     before = {name: p.grad for name, p in parameters.items()}
     try:
         for p in parameters.values():
-            p.grad = None
+            p.grad = torch.zeros_like(p) if zeros else None
         with torch.enable_grad():
             outputs = _backward(forward())
         found: dict[str, Any] = {f"output {k}": t.detach() for k, t in enumerate(outputs)}
@@ -152,12 +152,23 @@ def different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
 def refuse_different(model: nn.Module, plain: Forward, planned: Forward) -> None:
     """Refuses a step whose loss, gradients or buffers are not those of plain training.
 
+    A forward that counts in attributes of its modules is refused, too: a graph holds what it saw first.
     On CUDA, values that differ between two plain steps (sums by atomic additions) may differ.
 
     Raises:
         UnsupportedError: they are not; the first that differs is named.
     """
-    expected, made = gradients(model, plain), gradients(model, planned)
+    before = Attributes(model.modules())
+    expected = gradients(model, plain)
+    if before.changed(of_tensors=False):  # once is a cache, twice a state
+        before = Attributes(model.modules())
+        expected = gradients(model, plain)
+        if counted := before.changed(of_tensors=False):
+            raise UnsupportedError(f"each forward changes {', '.join(counted)}", reason=Reason.TRACE, hint="keep it in a buffer")
+    try:
+        made = gradients(model, planned)
+    except RuntimeError as e:
+        raise UnsupportedError(f"the planned step fails: {e}", reason=Reason.DIFFERS, hint=BRANCH_HINT) from e
     wrong = different(expected, made)
     if wrong and next(iter(expected.values())).device.type == "cuda":
         varies = set(different(expected, gradients(model, plain)))

@@ -12,11 +12,13 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._inductor import config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn
 
+from . import memory as storages
 from . import planner
 from .capture import boxed, whole_operations
 from .errors import Reason, UnsupportedError
-from .joint import Joint, storage_bytes, tensors
+from .joint import Joint
 from .modules import write
+from .state import tensors
 from .step import Options, Report, planned, report
 
 Modules = tuple[fx.GraphModule, fx.GraphModule]
@@ -73,12 +75,12 @@ class Backend:
 
 
 def _saved_bytes(joint: Joint, forward: fx.GraphModule, outputs: int) -> int:
-    """Bytes of what a forward leaves for its backward beside its inputs."""
+    """Bytes of what a forward leaves for its backward, without its inputs."""
     (output,) = forward.graph.find_nodes(op="output")
     kept = {}
     for n in output.args[0][outputs:]:
         if n.op != "placeholder":
-            kept.update({t.untyped_storage()._cdata: storage_bytes(t) for t in tensors(n.meta.get("val"))})
+            kept.update({t.untyped_storage()._cdata: storages.size(t) for t in tensors(n.meta.get("val"))})
     return sum(kept.values())
 
 
@@ -107,7 +109,7 @@ def backend(
 
 
 class Partitioner(CustomPartitionerFn):
-    """Inductor's partition by a plan: what crosses from forward to backward, and what runs again where.
+    """Inductor's partition by a plan: what crosses from forward to backward, and what is recomputed where.
 
     Inductor fuses and reorders what it is given, so its peak is near the plan's and not proved. It copies this object.
     """
@@ -122,7 +124,7 @@ class Partitioner(CustomPartitionerFn):
         return write(joint, plan)
 
     def uuid(self) -> Any:
-        """What inductor's caches tell plans apart by."""
+        """Returns the key of this partition in inductor's caches."""
         o = self.options
         return ("workbench", str(o.memory), o.method, o.seconds, torch.__version__)
 

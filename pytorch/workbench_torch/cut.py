@@ -18,7 +18,7 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from . import memory
-from .errors import Refused
+from .errors import UnsupportedError
 from .state import Modes, State, autocast, autocast_as_now, opaque, same, tensors
 from .tracer import trace
 from .watch import Attributes, Watch, refuse_wrapped
@@ -114,9 +114,9 @@ class Chain:
         """Refuses inputs and modes of modules other than those that the network was cut for."""
         got = describe(value)
         if got != self.example:
-            raise Refused(f"the plan is for inputs {show(self.example)}, got {show(got)}: profile and plan again")
+            raise UnsupportedError(f"the plan is for inputs {show(self.example)}, got {show(got)}: profile and plan again")
         if not _agree(described(rest), self.rest):
-            raise Refused(
+            raise UnsupportedError(
                 "an input after the first, or a target, has another shape, type or value than when the network was cut: "
                 "profile and plan again"
             )
@@ -129,10 +129,10 @@ def describe(value: Any) -> list[Description]:
 
 
 def described(rest: Any) -> list[Any]:
-    """What must not change of the inputs after the first; Refused where one needs a gradient."""
+    """What must not change of the inputs after the first; UnsupportedError where one needs a gradient."""
     flat, spec = pytree.tree_flatten(list(rest))
     if any(isinstance(t, torch.Tensor) and t.requires_grad for t in flat):
-        raise Refused(
+        raise UnsupportedError(
             "an input after the first needs a gradient, which goes back through the first only: make both the first, as a "
             "tuple, or detach it"
         )
@@ -162,7 +162,8 @@ def cut(model: Model, inputs: Any, loss: Callable[..., Any] | None = None, targe
     tables, masks, time steps), is a side input: computed once, before the first layer, and kept through the step.
 
     The network is run four times, on the example and on its numbers in another order, without keeping anything for a
-    backward; buffers and generators are left as they were. Raises Refused where the segments do not compute what the network computes.
+    backward; buffers and generators are left as they were. Raises UnsupportedError if the segments compute other values than
+    the network.
     """
     first, extra = (inputs[0], tuple(inputs[1:])) if isinstance(inputs, tuple) else (inputs, ())
     notes: list[str] = []
@@ -201,12 +202,12 @@ def _cut(
         segments, side = _traced(model, (first, *extra), notes, sides)
     else:
         if not isinstance(model, Iterable):
-            raise Refused(f"the network is of type {type(model).__name__}: an nn.Module, or a list of modules and functions, is needed")
+            raise UnsupportedError(f"the network is of type {type(model).__name__}, it must be an nn.Module or a list of callables")
         callables = list(model)
         segments = [_segment(k, f) for k, f in enumerate(callables)]
         owner = nn.ModuleList([m for p in segments for m in p.modules])
     if not segments:
-        raise Refused("the network has no layers")
+        raise UnsupportedError("the network has no layers")
     whole = _whole(model, segments)
     if loss is not None:
         segments.append(Segment("loss", _loss(loss, len(extra), len(targets)), [loss] if isinstance(loss, nn.Module) else []))
@@ -215,7 +216,7 @@ def _cut(
     chain = Chain(owner, layers, loss is not None, notes, describe(first), Watch(owner), whole, len(targets), rest, side)
     try:
         _try(chain, first, extra, targets, traced)
-    except Refused as e:
+    except UnsupportedError as e:
         if side is not None:
             raise _SideError from e
         raise
@@ -227,7 +228,7 @@ def _refuse_hooks(modules: Sequence[nn.Module]) -> None:
     for m in {id(m): m for top in modules for m in top.modules()}.values():
         for hook in (*m._forward_hooks.values(), *m._forward_pre_hooks.values()):
             if not any((of.__module__ or "").startswith("torch.nn.") for of in (type(hook), getattr(hook, "__func__", type(hook)))):
-                raise Refused(
+                raise UnsupportedError(
                     f"{type(m).__name__} has hooks on its forward, which a plan runs several times: take them off, and "
                     "return what they look at"
                 )
@@ -294,7 +295,7 @@ def _traced(
     inputs, result = holders[: len(example)], nodes[-1]
     body = [n for n in nodes if n.op not in ("placeholder", "get_attr", "output")]
     if not body:
-        raise Refused(f"{type(model).__name__} computes nothing")
+        raise UnsupportedError(f"{type(model).__name__} computes nothing")
     cuts, crossing = _cuts(body, holders[0], result, _without_gradient(module, inputs, example) if sides else set())
     side = _side(crossing, inputs[1:])
     shared = [*inputs[1:], *side]
@@ -434,13 +435,13 @@ def _try(chain: Chain, first: Any, extra: tuple[Any, ...], targets: tuple[Any, .
         as_expected = len(output) == len(expected) and all(map(same, output, expected)) and all(map(same, now, after))
         if not (as_expected and _same_on_others(chain, first, extra, state)):
             names = ", ".join(beginning.changed()) or "state of Python, other generators?"
-            raise Refused(
+            raise UnsupportedError(
                 f"the layers of {type(chain.model).__name__} do not compute what it computes: its forward depends on more than "
                 f"its inputs ({names}); give it as a list of callables, its state in buffers"
             )
         changed = attributes.changed(of_tensors=False)
         if traced and changed:
-            raise Refused(
+            raise UnsupportedError(
                 f"the forward changes {', '.join(changed)}, which a trace holds as it was: keep it in a buffer, or give a "
                 "list of callables"
             )
@@ -500,9 +501,9 @@ def _merge(layers: list[Layer], k: int, has_loss: bool, reason: str) -> int:
     """Makes layer k one with its neighbour, for a reason, and returns which layer that is now."""
     first = max(k - 1, 0)
     if k == 0 and "in place" in reason:
-        raise Refused(f"layer {layers[0].name} {reason}: make its first operation not in place")
+        raise UnsupportedError(f"layer {layers[0].name} {reason}: make its first operation not in place")
     if len(layers) == 1 or (has_loss and first + 1 == len(layers) - 1):
-        raise Refused(f"layer {layers[k].name} {reason}: the last layer must make a tensor of its own")
+        raise UnsupportedError(f"layer {layers[k].name} {reason}: the last layer must make a tensor of its own")
     layers[first : first + 2] = [Layer(layers[first].segments + layers[first + 1].segments)]
     return first
 
@@ -519,19 +520,19 @@ def _probe(layer: Layer, value: Any, needs: tuple[bool, ...], extra: tuple[Any, 
         if not same(p.detach(), before):
             with torch.no_grad():
                 p.copy_(before)
-            raise Refused(
+            raise UnsupportedError(
                 f"layer {layer.name} changes a parameter in its forward, which a plan may run several times: change it "
                 "before the step"
             )
     del weights
     replaced = attributes.replaced()
     if replaced:
-        raise Refused(
+        raise UnsupportedError(
             f"layer {layer.name} replaces {', '.join(replaced)} by another tensor: write into it (copy_), so that it can be "
             "put back"
         )
     if any(t._version != version for t, version in others):
-        raise Refused(f"layer {layer.name} changes an input after the first in place, which a plan may do several times: copy it before")
+        raise UnsupportedError(f"layer {layer.name} changes an input after the first in place, and may run several times: copy it first")
     if [t._version for t in given] != versions:
         return "changes its input in place", None
     shared = {memory.key(t) for t in given} & {memory.key(t) for t in tensors(made)}
@@ -556,7 +557,7 @@ def _probe(layer: Layer, value: Any, needs: tuple[bool, ...], extra: tuple[Any, 
             layer.attributes = changed or ["something unseen"]
     known = {id(t) for t in (*layer.parameters(), *tensors(leaf), *tensors(extra))}
     if any(id(t) not in known for t in _leaves(outputs)):
-        raise Refused(
+        raise UnsupportedError(
             f"layer {layer.name} uses parameters of no module that it names: give the modules themselves as callables, "
             "or a function that has them as attributes of its module"
         )
@@ -569,7 +570,7 @@ def _renormalized(layer: Layer, p: nn.Parameter) -> bool:
 
 
 def _need_unspoiled(layer: Layer, leaf: Any, extra: tuple[Any, ...], modes_now: Modes) -> list[torch.Tensor]:
-    """A layer's outputs, with gradients; Refused where its backward needs a tensor that was changed in place since.
+    """A layer's outputs, with gradients; UnsupportedError where its backward needs a tensor that was changed in place since.
 
     Hooks that keep what is saved hide that from autograd.
     """
@@ -592,18 +593,18 @@ def _need_unspoiled(layer: Layer, leaf: Any, extra: tuple[Any, ...], modes_now: 
         needed = [t for t in (*tensors(leaf), *layer.parameters()) if t.requires_grad]
         torch.autograd.grad(with_graph, needed, [torch.zeros_like(t) for t in with_graph], retain_graph=True, allow_unused=True)
     if spoiled:
-        raise Refused(f"layer {layer.name} changes a tensor in place that its backward needs as it was: plain training fails there, too")
+        raise UnsupportedError(f"layer {layer.name} changes a tensor in place that its backward needs: plain training fails, too")
     return outputs
 
 
 def _need_seen(what: str, value: Any) -> None:
-    """Refuses values whose tensors, if any, cannot be told."""
+    """Refuses values that may hide tensors."""
     hides = opaque(value)
     if hides:
-        raise Refused(f"{what} a {hides}, whose tensors are not seen: tensors, tuples, lists and dicts of them are")
+        raise UnsupportedError(f"{what} a {hides}, whose tensors are not seen: tensors, tuples, lists and dicts of them are")
     for leaf in tensors(value):
         if leaf.layout is not torch.strided:
-            raise Refused(f"{what} a tensor that is {leaf.layout}: only dense tensors can be dropped and computed again")
+            raise UnsupportedError(f"{what} a tensor that is {leaf.layout}: only dense tensors can be dropped and computed again")
 
 
 def _leaves(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:

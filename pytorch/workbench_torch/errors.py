@@ -46,8 +46,6 @@ class UnsupportedError(RuntimeError):
         return (f"{self.where}: " if self.where else "") + self.message + (f"; {self.hint}" if self.hint else "")
 
 
-Refused = UnsupportedError
-
 
 class DoesNotFitError(RuntimeError):
     """No plan fits into the memory, or none was found.

@@ -1,7 +1,7 @@
 """AOTAutograd's joint graph of a step as a planning problem (workbench.graph/v2).
 
 A joint graph is functional: operations on primals (parameters, buffers, inputs), then, from the gradients of
-the outputs (tangents) on, those of the backward. Tensors are told apart by the storage of their fake tensor:
+the outputs (tangents) on, those of the backward. Tensors are identified by the storage of their fake tensor:
 an operation that makes no new storage is a view and no node of the problem. A node ``boundary`` between
 forward and backward reads every output of the forward and makes the tangents, so that no plan begins the
 backward early.
@@ -19,28 +19,14 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from .errors import Reason, UnsupportedError
+from . import memory
+from .errors import LIBRARIES, Reason, UnsupportedError
+from .state import tensors
 
 aten = torch.ops.aten
 BOUNDARY = "boundary"
 SEEDED: Any = torch.Tag.nondeterministic_seeded  # type: ignore[attr-defined]
 COLLECTIVES = ("_c10d_functional", "c10d", "_dtensor", "c10d_functional")
-
-
-def tensors(value: Any) -> list[torch.Tensor]:
-    """Returns the tensors in a value of a node, in order."""
-    return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
-
-
-def storage_key(t: torch.Tensor) -> int:
-    """Returns what tells storages apart while they live."""
-    return t.untyped_storage()._cdata
-
-
-def storage_bytes(t: torch.Tensor) -> int:
-    """Returns the bytes that the storage of t takes on its device; CUDA allocates blocks of 512."""
-    n = int(t.untyped_storage().nbytes())
-    return -(-n // 512) * 512 if t.device.type == "cuda" else n
 
 
 def draws(node: fx.Node) -> bool:
@@ -60,7 +46,7 @@ def draws(node: fx.Node) -> bool:
 def statistics(node: fx.Node) -> list[fx.Node]:
     """Returns the running statistics that a normalization of a training step is given and does not compute with."""
     target: Any = node.target
-    if not isinstance(target, torch._ops.OpOverload) or "batch_norm" not in target._schema.name:
+    if not isinstance(target, torch._ops.OpOverload) or "batch_norm" not in target._schema.name or "no_training" in target._schema.name:
         return []
     given: dict[str, Any] = {a.name: node.kwargs.get(a.name, v) for a, v in zip(target._schema.arguments, node.args, strict=False)}
     trains = next((bool(given[k]) for k in ("training", "train", "update") if k in given), True)
@@ -72,7 +58,7 @@ def source_line(node: fx.Node) -> str:
     found = ""
     for line in (node.meta.get("stack_trace") or "").splitlines():
         parts = line.strip().split('"')
-        if len(parts) == 3 and parts[0] == "File " and "/torch/nn/" not in parts[1]:
+        if len(parts) == 3 and parts[0] == "File " and not parts[1].startswith(LIBRARIES):
             found = f"{parts[1]}:{parts[2].split(',')[1].split()[-1]}"
     return found
 
@@ -123,7 +109,7 @@ class Joint:
     Args:
         gm: the joint graph; its nodes have fake tensors in ``meta["val"]``.
         num_fwd_outputs: how many of its outputs belong to the forward.
-        replay: whether random operations may run again, from the state of the generator that they ran with; inductor
+        replay: whether random operations may be recomputed, from the state of the generator that they ran with; inductor
             makes them of seeds, and what it leaves is kept.
 
     Raises:
@@ -144,7 +130,7 @@ class Joint:
         self.of: dict[fx.Node, list[int]] = {}  # the storages of a value of the graph
         self.numbers: dict[int, int] = {}  # by key of a storage
         self.makers: dict[int, fx.Node] = {}  # the operation that makes a storage
-        self.clones: dict[str, str] = {}  # nodes that must run again: their second entry
+        self.clones: dict[str, str] = {}  # nodes that must be recomputed: their second entry
         self.alive: list[torch.Tensor] = []  # keys are unique while their tensors live
         self.entries: list[Entry] = []
         self._build()
@@ -211,11 +197,11 @@ class Joint:
         return found
 
     def _new(self, n: fx.Node, t: torch.Tensor, **what: Any) -> int:
-        key = storage_key(t)
+        key = memory.key(t)
         if key not in self.numbers:
             self.alive.append(t)
             self.numbers[key] = len(self.storages)
-            self.storages.append(Storage(storage_bytes(t), **what))
+            self.storages.append(Storage(memory.size(t), **what))
         self.of.setdefault(n, []).append(self.numbers[key])
         return self.numbers[key]
 
@@ -223,18 +209,18 @@ class Joint:
         value = n.meta.get("val")
         _refuse_symbolic(n)
         if n.target is operator.getitem:
-            self.of[n] = [self.numbers[storage_key(t)] for t in tensors(value)]
+            self.of[n] = [self.numbers[memory.key(t)] for t in tensors(value)]
             return
         _refuse_effects(n)
         made = tensors(value)
-        fresh = [t for t in made if storage_key(t) not in self.numbers]
+        fresh = [t for t in made if memory.key(t) not in self.numbers]
         if not fresh and not _mutable(n):
-            self.of[n] = list(dict.fromkeys(self.numbers[storage_key(t)] for t in made))
+            self.of[n] = list(dict.fromkeys(self.numbers[memory.key(t)] for t in made))
             return
         if not needed:
             return
         writes = list(dict.fromkeys(self._new(n, t) for t in fresh))
-        self.of[n] = list(dict.fromkeys(self.numbers[storage_key(t)] for t in made))
+        self.of[n] = list(dict.fromkeys(self.numbers[memory.key(t)] for t in made))
         self.makers.update(dict.fromkeys(writes, n))
         entry = Entry(f"n{len(self.entries)}", str(n.target), phase, n, writes=writes, layer=module_path(n))
         entry.mutates = [s for a in _mutated(n) for s in self.of[a]]
@@ -246,6 +232,10 @@ class Joint:
         entry.reads = [s for s in inputs if s not in writes and s not in entry.mutates]
         tagged = str(getattr(n.meta.get("recompute"), "name", ""))
         entry.recompute = isinstance(n.target, torch._ops.OpOverload) and not entry.mutates and tagged != "MUST_SAVE"
+        if n.kwargs.get("generator") is not None:
+            raise UnsupportedError(
+                f"{n.target} draws from a generator of its own", reason=Reason.RANDOM, where=source_line(n), hint="use the default one"
+            )
         if draws(n) and self.replay:
             self._capture(entry)
         elif draws(n):
@@ -254,7 +244,7 @@ class Joint:
         self.entries.append(entry)
 
     def _capture(self, entry: Entry) -> None:
-        """Adds a node that keeps the generator's state, from which the random node runs again."""
+        """Adds a node that keeps the generator's state, from which the random node is recomputed."""
         entry.random = True
         device = next((t.device.type for t in tensors(entry.node.meta.get("val"))), "cpu") if entry.node is not None else "cpu"
         size = torch.get_rng_state().numel() if device == "cpu" else 1  # states of CUDA generators are kept on the host
@@ -273,6 +263,10 @@ class Joint:
         described = [getattr(d, "mutated_input", None) for d in self.forward_described]
         for n in self.primals:  # AOTAutograd writes new values of buffers when the forward has ended
             if n.meta.get("desc") is not None and n.meta["desc"] in described:
+                if _primal_kind(n) == "parameter":
+                    raise UnsupportedError(
+                        f"the forward changes the parameter {n.meta['desc'].target}", reason=Reason.TRACE, hint="change it before the step"
+                    )
                 boundary.mutates += self.of.get(n, ())
         self.entries.append(boundary)
 
@@ -293,7 +287,7 @@ class Joint:
             for s in e.writes:
                 stand_in[s] = len(self.storages)
                 self.storages.append(Storage(self.storages[s].bytes))
-            clone = Entry(f"{e.id}again", e.operation, "backward", e.node, layer=e.layer)
+            clone = Entry(f"{e.id}_recomputed", e.operation, "backward", e.node, layer=e.layer)
             clone.reads = [*dict.fromkeys([*(stand_in.get(s, s) for s in e.reads), tangents[0]])]
             clone.writes = [stand_in[s] for s in e.writes]
             self.clones[clone.id] = e.id

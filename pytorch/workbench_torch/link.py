@@ -61,17 +61,6 @@ class Link:
                 base.there().copy_(self._buffer(name, k, base), non_blocking=True)
             return self.back.record_event()
 
-    def send_storage(self, name: Hashable, t: torch.Tensor) -> Any:
-        """Begins to copy the storage behind t to the host."""
-        return self.send(name, [Base(t)])
-
-    def fetch_storage(self, name: Hashable, size: int, sent: Any) -> tuple[torch.Tensor, Any]:
-        """Begins to copy a storage of so many bytes back; the bytes, and what to wait for."""
-        base = Base(torch.empty(0, dtype=torch.uint8, device=self.device))
-        base.bytes = size
-        arrives = self.fetch(name, [base], sent)
-        return base.there(), arrives
-
     def wait(self, event: Any) -> None:
         """Lets what is computed from here on wait for a transfer."""
         if event is not None:

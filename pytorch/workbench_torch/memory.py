@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from .errors import Refused
+from .errors import UnsupportedError
 
 
 def storage(t: Any) -> Any:
@@ -28,12 +28,12 @@ def storage(t: Any) -> Any:
 
 
 def key(t: torch.Tensor) -> int:
-    """What tells storages apart, while they live."""
+    """Returns what identifies the storage of t while it lives."""
     return storage(t)._cdata
 
 
 def size(t: torch.Tensor) -> int:
-    """Bytes of the storage behind t, all of it, as its device allocates: CUDA in blocks of 512."""
+    """Returns the bytes that the storage of t takes on its device; CUDA allocates blocks of 512."""
     n = storage(t).nbytes()
     return -(-n // 512) * 512 if t.device.type == "cuda" else n
 
@@ -102,7 +102,7 @@ class CounterMeter(Meter):
     def peak(self) -> int:
         """As that of Meter."""
         if self.library.workbench_lost():
-            raise Refused("the counter of allocations is full: more than half a million blocks are alive")
+            raise UnsupportedError("the counter of allocations is full: more than half a million blocks are alive")
         return self.library.workbench_peak()
 
     def reset(self) -> None:
@@ -124,7 +124,7 @@ def need_meter(device: torch.device) -> Meter:
     """The meter of a device, or an error that says how to get one."""
     m = meter(device)
     if m is None:
-        raise Refused(
+        raise UnsupportedError(
             f"nothing counts the memory of {device.type}: start the program with "
             "LD_PRELOAD=$(python -m workbench_torch counter), which needs a C compiler, or run "
             "python -m workbench_torch, which does that itself"
@@ -145,7 +145,7 @@ def build_counter() -> Path:
         return library
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise Refused("counting memory on a CPU takes a C compiler, and there is none: install gcc")
+        raise UnsupportedError("counting memory on a CPU takes a C compiler, and there is none: install gcc")
     cache.mkdir(parents=True, exist_ok=True)
     partial = library.with_suffix(f".{os.getpid()}")
     built = subprocess.run(
@@ -154,6 +154,6 @@ def build_counter() -> Path:
         text=True,
     )
     if built.returncode != 0:
-        raise Refused(f"{compiler} could not build the counter of allocations: {built.stderr.strip()}")
+        raise UnsupportedError(f"{compiler} could not build the counter of allocations: {built.stderr.strip()}")
     partial.replace(library)
     return library

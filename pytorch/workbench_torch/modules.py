@@ -1,6 +1,6 @@
 """Forward and backward modules that follow a plan for a joint graph, operation by operation.
 
-Both are straight-line code: an operation that a plan runs again is called again, views are made where they are
+Both are straight-line code: an operation that a plan recomputes is called again, views are made where they are
 used, and a variable is dropped after its last use, which is where a plan frees at the latest. What the backward
 reads and the forward made is an output of the forward; AOTAutograd saves it.
 """
@@ -16,7 +16,8 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from .errors import Reason, UnsupportedError
-from .joint import BOUNDARY, Entry, Joint, statistics, tensors
+from .joint import BOUNDARY, Entry, Joint, statistics
+from .state import tensors
 
 
 def generator_state(device: str) -> torch.Tensor:
@@ -24,7 +25,7 @@ def generator_state(device: str) -> torch.Tensor:
     return torch.get_rng_state() if device == "cpu" else torch.cuda.get_rng_state(device)
 
 
-def replay(device: str, state: torch.Tensor, function: Any, *args: Any, **kwargs: Any) -> Any:
+def replay(device: str, state: torch.Tensor, function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Returns what a random operation returned when the generator was in a state, and leaves the generator as it is now."""
     now = generator_state(device)
     _set_state(device, state)
@@ -39,6 +40,12 @@ def _set_state(device: str, state: torch.Tensor) -> None:
         torch.set_rng_state(state)
     else:
         torch.cuda.set_rng_state(state, device)
+
+
+def recurrent(x: torch.Tensor, *rest: Any) -> Any:
+    """Returns what mkldnn_rnn_layer returns while training: without gradients it leaves out what its backward needs."""
+    with torch.enable_grad():
+        return tuple(t.detach() for t in torch.ops.aten.mkldnn_rnn_layer.default(x.detach().requires_grad_(), *rest))
 
 
 class _Writer:
@@ -143,6 +150,8 @@ class _Writer:
 
         made = self.graph.node_copy(n, value)
         made.meta = dict(n.meta)
+        if str(made.target) == "aten.mkldnn_rnn_layer.default":
+            made.target = recurrent
         return made
 
     def _run(self, n: fx.Node, again: bool, replayed: bool) -> None:

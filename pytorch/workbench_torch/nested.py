@@ -2,7 +2,7 @@
 
 Such a step is ordinary autograd: it works under DistributedDataParallel, FSDP2 and torch.compile, and gradients of
 single tensors can be asked for, all of which the runner of general plans refuses. What a plan may hold here: layers that
-are kept, and stretches whose forward keeps its input only and runs again, as another such plan, for its backward. So
+are kept, and stretches whose forward keeps its input only and is recomputed, as another such plan, for its backward. So
 are the plans of checkpoint_sequential (``periodic``) and of rotor without discards (``persistent``).
 """
 
@@ -16,10 +16,10 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from .cut import Chain
-from .errors import Refused
-from .plan import Op, read_plan
+from .errors import UnsupportedError
+from .planfile import Op, read_plan
 
-Nodes = list[Any]  # layers that are kept, and lists of nodes: what runs again
+Nodes = list[Any]  # layers that are kept, and lists of nodes: what is recomputed
 
 
 def checkpoints(chain: Chain, plan: Any) -> Checkpoints:
@@ -30,7 +30,7 @@ def checkpoints(chain: Chain, plan: Any) -> Checkpoints:
         plan: a file, its JSON, or a Plan for it.
 
     Raises:
-        Refused: the plan is for other layers, is no nest of checkpoints, or runs a layer again that changes buffers.
+        UnsupportedError: the plan is for other layers, is no nest of checkpoints, or runs a layer again that changes buffers.
     """
     ops, n = list(read_plan(plan).ops), len(chain.layers)
     if not chain.has_loss:
@@ -38,16 +38,16 @@ def checkpoints(chain: Chain, plan: Any) -> Checkpoints:
     nodes, at = _parse(ops, 0, 1, n)
     if at < len(ops):
         raise _unnested(ops[at])
-    for number in _again(nodes):
+    for number in _recomputed(nodes):
         layer = chain.layers[number - 1]
         if layer.changes or layer.attributes:
             what = ", ".join((*layer.changes, *layer.attributes))
-            raise Refused(f"layer {number} ({layer.name}) changes {what} each time it runs: use apply, which puts that back")
+            raise UnsupportedError(f"layer {number} ({layer.name}) changes {what} each time it runs: use apply, which puts that back")
     return Checkpoints(chain, nodes)
 
 
-def _unnested(op: Op | None) -> Refused:
-    return Refused(f"the plan is no nest of checkpoints (at {op or 'its end'}): use apply, or the methods periodic and persistent")
+def _unnested(op: Op | None) -> UnsupportedError:
+    return UnsupportedError(f"the plan is no nest of checkpoints (at {op or 'its end'}): use apply, or the methods periodic and persistent")
 
 
 def _parse(ops: list[Op], at: int, i: int, j: int) -> tuple[Nodes, int]:
@@ -79,11 +79,11 @@ def _parse(ops: list[Op], at: int, i: int, j: int) -> tuple[Nodes, int]:
     return [inner, *rest], at
 
 
-def _again(nodes: Nodes, inside: bool = False) -> list[int]:
+def _recomputed(nodes: Nodes, inside: bool = False) -> list[int]:
     """Returns the layers that run more than once."""
     found: list[int] = []
     for node in nodes:
-        found += _again(node, True) if isinstance(node, list) else [node] * inside
+        found += _recomputed(node, True) if isinstance(node, list) else [node] * inside
     return found
 
 

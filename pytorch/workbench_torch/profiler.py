@@ -8,7 +8,6 @@ forward with gradients and its backward, with the gradient that really arrives t
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from . import memory
 from .cut import Chain, Layer, Model, cut
 from .record import backward, record
 from .state import State, autocast, autocast_as_now, tensors
+from .timing import once, repeated
 
 
 @dataclass
@@ -43,30 +43,6 @@ class Timing:
             return 0.0
         q = statistics.quantiles(self.runs, n=4)
         return round((q[2] - q[0]) / 2 / self.median, 4)
-
-
-def clock(device: torch.device, run: Callable[[], Any], repeats: int, budget: float) -> Timing:
-    """Times of run after one run for warming up; fewer than repeats where they would take more than budget seconds."""
-    run()
-    times: list[float] = []
-    while len(times) < repeats and (not times or sum(times) < budget):
-        times.append(once(device, run)[0])
-    return Timing(times)
-
-
-def once(device: torch.device, run: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of one run, and what it returns; of one thread its processor time, which other work on the machine does not lengthen."""
-    if device.type == "cuda":
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        result = run()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / 1e3, result
-    now = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    start = now()
-    result = run()
-    return now() - start, result
 
 
 def profile(
@@ -122,11 +98,11 @@ class _Profile:
         self.meter = memory.meter(device)
         self.modes = autocast_as_now()
         self.values: list[Any] = [first]  # a_0..a_N; on the host where the device is another
-        there = {memory.key(t) for t in (*chain.model.parameters(), *chain.model.buffers(), *tensors((first, extra)))}
+        resident = {memory.key(t) for t in (*chain.model.parameters(), *chain.model.buffers(), *tensors((first, extra)))}
         self.side_peak, self.extra = self._above(lambda: chain.with_side(first, extra))
         side = tensors(self.extra[len(extra) :])
-        self.side = memory.sizes(t for t in side if memory.key(t) not in there)  # bytes of the side inputs
-        self.resident = {*there, *map(memory.key, side)} - {memory.key(t) for t in tensors(first)}
+        self.side = memory.sizes(t for t in side if memory.key(t) not in resident)  # bytes of the side inputs
+        self.resident = {*resident, *map(memory.key, side)} - {memory.key(t) for t in tensors(first)}
         self.input_gradient = 0
 
     def forwards(self) -> list[dict[str, Any]]:
@@ -140,11 +116,12 @@ class _Profile:
                 with torch.no_grad(), autocast(self.modes):
                     return layer.forward_no_grad(value, needs, self.extra)
 
-            timing = clock(self.device, run, self.repeats, self.budget)
+            run()  # warms up
+            timing = Timing(repeated(self.device, run, self.repeats, self.budget))
             state.restore()
             above, made = self._above(run)
             activation = memory.sizes(tensors(made))
-            layers.append({"layer": layer, "activation": activation, "light": timing, "light_overhead": above - activation})
+            layers.append({"layer": layer, "activation": activation, "no_grad": timing, "no_grad_overhead": above - activation})
             self.values.append(pytree.tree_map(self._host, made))
         return layers
 
@@ -196,7 +173,7 @@ class _Profile:
         return list(gradients) or [None] * sum(needs)
 
     def _above(self, run: Callable[[], Any]) -> tuple[int, Any]:
-        """Bytes of the peak of a run above what was there before it, and what it returns."""
+        """Bytes of the peak of a run above what was allocated before it, and what it returns."""
         if self.meter is None:
             return 0, run()
         before = self.meter.current()
@@ -245,12 +222,12 @@ def _document(chain: Chain, made: _Profile, layers: list[dict[str, Any]], name: 
 
 def _layer_entry(m: dict[str, Any], counted: bool, scalars: int) -> dict[str, Any]:
     layer: Layer = m["layer"]
-    # What the problem's model counts at B beside a_{ℓ-1}, ā_ℓ and δ_ℓ, which were there before: δ_{ℓ-1}.
+    # What the problem's model counts at B in addition to a_{ℓ-1}, ā_ℓ and δ_ℓ, which were allocated before: δ_{ℓ-1}.
     above = m["backward_above"] - m["made"] + scalars
     saved = max(m["saved"], m["activation"])
     forward = max(0, m["overhead"] + scalars) if counted else 0
-    # A forward without gradients never needs less beside the little that it keeps, nor more in all.
-    light = min(max(forward, m["light_overhead"] + scalars), forward + saved - m["activation"]) if counted else 0
+    # A forward without gradients never needs less in addition to its output, nor more in all.
+    no_grad = min(max(forward, m["no_grad_overhead"] + scalars), forward + saved - m["activation"]) if counted else 0
     return {
         "name": layer.name,
         "forward_time": m["forward"].median,
@@ -259,12 +236,12 @@ def _layer_entry(m: dict[str, Any], counted: bool, scalars: int) -> dict[str, An
         "saved": saved,
         "gradient": m["gradient"],
         "forward_overhead": forward,
-        "checkpoint_overhead": light,
+        "checkpoint_overhead": no_grad,
         "backward_overhead": max(0, above) if counted else 0,
         "weight": memory.sizes(layer.parameters()),
-        "x-forward-time-without-gradients": m["light"].median,
-        "x-spread": [m["forward"].spread, m["backward"].spread, m["light"].spread],
-        "x-forward-overhead": [m["overhead"] + scalars, m["light_overhead"] + scalars],
+        "x-forward-time-without-gradients": m["no_grad"].median,
+        "x-spread": [m["forward"].spread, m["backward"].spread, m["no_grad"].spread],
+        "x-forward-overhead": [m["overhead"] + scalars, m["no_grad_overhead"] + scalars],
         "x-backward-overhead": above,
     }
 

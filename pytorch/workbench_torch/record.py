@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from . import memory
-from .errors import Refused
+from .errors import UnsupportedError
 from .state import flatten, unflatten
 
 NOTHING: AbstractContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
@@ -117,7 +117,7 @@ class InputView:
         """Returns the tensor, in the inputs as they are now."""
         x = inputs[self.index]
         if (x.shape, x.stride(), x.dtype) != self.of:
-            raise Refused(f"an activation was {tuple(self.of[0])} with strides {self.of[1]}, and is {tuple(x.shape)} with {x.stride()} now")
+            raise UnsupportedError(f"an activation was {tuple(self.of[0])}, strides {self.of[1]}, now {tuple(x.shape)}, {x.stride()}")
         with torch.no_grad():
             offset = x.storage_offset() + self.offset
             if self.dtype != x.dtype:
@@ -177,7 +177,7 @@ class Record:
 
         def pack(t: torch.Tensor) -> Any:
             if t.layout is not torch.strided:
-                raise Refused(f"a saved tensor is {t.layout}: only dense tensors can be dropped and computed again")
+                raise UnsupportedError(f"a saved tensor is {t.layout}: only dense tensors can be dropped and computed again")
             k = memory.key(t)
             if k in places:
                 return InputView(*places[k], t)

@@ -1,4 +1,4 @@
-"""Layers that run again: as their first run in a step saw the world, and leaving no trace of it."""
+"""Recomputed layers: they see the state of their first run in a step, and leave no change of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .state import Generators
 
 
 class RerunGuard:
-    """What a layer that runs again needs to know of its first run in a step: random numbers and buffers before it.
+    """Generators and buffers before a layer's first run in a step, for its recomputations.
 
     A context, of the first run or of one after it. Its memory is taken once and serves all steps. Runs after the
     first get buffers of their own, which hold after each run what they held after the others, so that graphs may

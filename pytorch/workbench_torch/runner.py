@@ -2,7 +2,7 @@
 
 :func:`apply` makes a module of a network and a plan. Its forward carries out the plan up to the
 backward of the last layer, its backward the rest. Everything that the plan's rules leave open is done
-as plain training does it: layers that run again see the random numbers, the autocast mode and the
+as plain training does it: recomputed layers see the random numbers, the autocast mode and the
 buffers of their first run, and change nothing.
 """
 
@@ -19,9 +19,9 @@ from torch import nn
 from . import memory
 from .arena import Arena
 from .cut import Chain, Model, cut
-from .errors import Refused
+from .errors import UnsupportedError
 from .link import Link
-from .plan import FORWARDS, Graphs, Op, Plan, events, graphs, read_plan
+from .planfile import FORWARDS, Graphs, Op, Plan, events, graphs, read_plan
 from .record import NOTHING, Record, backward, follow, record
 from .rerun import RerunGuard
 from .state import autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
@@ -30,7 +30,9 @@ will_execute: Any = getattr(torch._C, "_will_engine_execute_node")  # noqa: B009
 PROBLEMS = ("remat", "activation-offload", "remat-offload")
 
 
-def apply(model: Model, plan: Any, inputs: Any = None, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = ()) -> Planned:
+def apply(
+    model: Model, plan: Any, inputs: Any = None, loss: Callable[..., Any] | None = None, targets: Sequence[Any] = ()
+) -> PlannedModule:
     """A module with the forward of model whose training steps follow a plan.
 
     model: a network, or a :class:`~workbench_torch.cut.Chain` that was cut before.
@@ -40,28 +42,28 @@ def apply(model: Model, plan: Any, inputs: Any = None, loss: Callable[..., Any] 
         else it returns what the network returns, and the last layer of the plan, the loss, is left
         to the caller.
 
-    Raises Refused, before any training, where the plan cannot be carried out on this network.
+    Raises UnsupportedError, before any training, where the plan cannot be carried out on this network.
     """
     if isinstance(model, Chain):
-        return Planned(model, read_plan(plan))
+        return PlannedModule(model, read_plan(plan))
     if inputs is None:
-        raise Refused("apply needs an example of the inputs: where a network is cut depends on its shapes")
-    return Planned(cut(model, inputs, loss, targets), read_plan(plan))
+        raise UnsupportedError("apply needs an example of the inputs: where a network is cut depends on its shapes")
+    return PlannedModule(cut(model, inputs, loss, targets), read_plan(plan))
 
 
-class Planned(nn.Module):
+class PlannedModule(nn.Module):
     """A network whose training steps follow a plan."""
 
     def __init__(self, chain: Chain, plan: Plan, arena: Arena | None = None):
         super().__init__()
         if arena is not None and (plan.problem != "remat" or chain.example[0][2].type != "cpu"):
-            raise Refused(f"an arena is for plans of remat on a CPU; this one is of {plan.problem}, on {chain.example[0][2].type}")
+            raise UnsupportedError(f"an arena is for plans of remat on a CPU; this one is of {plan.problem}, on {chain.example[0][2].type}")
         self.arena = arena
         self.model = chain.model
         self.chain, self.plan = chain, plan
         self.layers_planned = len(chain.layers) + (not chain.has_loss)
         runs = check(chain, plan, self.layers_planned)
-        self.again = {layer for layer, times in runs.items() if times > 1}
+        self.recomputed = {layer for layer, times in runs.items() if times > 1}
         self.events = events(plan)
         of_last = [(k, e.op.op) for k, e in enumerate(self.events) if e.what == "run" and e.op.layer == self.layers_planned]
         self.last_forward = next(k for k, op in of_last if op in FORWARDS)  # where the last layer first runs
@@ -71,7 +73,7 @@ class Planned(nn.Module):
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
         if any(p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None) for of in self.uses.values() for p, _ in of):
-            raise Refused(
+            raise UnsupportedError(
                 "a parameter that several layers share has a hook on its gradient, which would see its parts one by one: "
                 "take it off"
             )
@@ -95,7 +97,7 @@ class Planned(nn.Module):
         """As a call, but empties the list of inputs: the plan may drop the first, or send it to the host."""
         self.chain.check(inputs[0], inputs[1:])
         if self.moves and self.unfinished() is not None:
-            raise Refused(
+            raise UnsupportedError(
                 "a step begins before the backward of another, whose tensors are on the host or at addresses of their own: "
                 "end that one, drop its loss, or run what needs no backward under torch.no_grad()"
             )
@@ -114,7 +116,7 @@ class Planned(nn.Module):
         step.result = ([], spec)
         return unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
 
-    def lend_guards(self) -> dict[int, RerunGuard]:
+    def take_guards(self) -> dict[int, RerunGuard]:
         """What a step needs to know of first runs; one that begins before another has ended needs its own."""
         lent, self.guards = self.guards, None
         return self.make_guards() if lent is None else lent
@@ -122,7 +124,7 @@ class Planned(nn.Module):
     def make_guards(self) -> dict[int, RerunGuard]:
         """Returns a guard for each layer that runs more than once."""
         layers = enumerate(self.chain.layers, 1)
-        return {k: RerunGuard(self.chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
+        return {k: RerunGuard(self.chain, layer) for k, layer in layers if k in self.recomputed and (layer.random or layer.changes)}
 
     def get_link(self) -> Link:
         """The link to the host of the device on which the chain's input lies."""
@@ -149,14 +151,14 @@ class Run(torch.autograd.Function):
         """Runs the rest of the plan and returns the gradients of the inputs."""
         step = ctx.step
         if step is None:
-            raise Refused("a planned step was asked for its backward twice: what it needs is gone after the first")
+            raise UnsupportedError("a planned step was asked for its backward twice: what it needs is gone after the first")
         if torch.is_grad_enabled():
-            raise Refused(
+            raise UnsupportedError(
                 "a planned step has no second derivatives (create_graph=True): compute the part of the loss that needs them "
                 "without a plan"
             )
         if not will_execute(ctx.sink):
-            raise Refused(
+            raise UnsupportedError(
                 "a planned step adds gradients to the .grad of all parameters, and was asked for those of a few tensors "
                 "(torch.autograd.grad, backward(inputs=…)): call backward(), or run that part without a plan"
             )
@@ -177,8 +179,8 @@ class DetachedAttribute(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *delta: torch.Tensor) -> Any:
-        """Raises Refused: the gradient would be lost."""
-        raise Refused(
+        """Raises UnsupportedError: the gradient would be lost."""
+        raise UnsupportedError(
             f"{ctx.name} is part of the loss, but no output of the network: return it, so that its gradient goes back "
             "through the plan"
         )
@@ -187,7 +189,7 @@ class DetachedAttribute(torch.autograd.Function):
 class Step:
     """One training step: what is stored, and how far the plan is."""
 
-    def __init__(self, planned: Planned, inputs: list[Any]):
+    def __init__(self, planned: PlannedModule, inputs: list[Any]):
         self.planned, self.chain = planned, planned.chain
         self.layers = planned.chain.layers
         n = planned.layers_planned
@@ -195,10 +197,10 @@ class Step:
         self.abar: list[Record | None] = [None] * (n + 1)
         self.delta: list[list[torch.Tensor | None] | None] = [None] * (n + 1)
         self.specs: list[Any] = [None] * (n + 1)
-        self.sent: dict[tuple[str, int], Any] = {}
-        self.leaving: dict[tuple[str, int], bool] = {}  # what is being sent, and whether it has arrived
-        self.arriving: dict[tuple[str, int], Any] = {}
-        self.apart: set[int] = set()
+        self.offloaded: dict[tuple[str, int], Any] = {}
+        self.evicting: dict[tuple[str, int], bool] = {}  # what is being offloaded, and whether it has arrived
+        self.fetching: dict[tuple[str, int], Any] = {}
+        self.summing: set[int] = set()
         self.forwarded: set[int] = set()
         self.done = 0  # events
         self.autocast = autocast_as_now()
@@ -208,10 +210,10 @@ class Step:
         flat, self.specs[0] = flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
         self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
-        self.guards = planned.lend_guards()
+        self.guards = planned.take_guards()
         if self.planned.arena is not None:
             self.planned.arena.begin()
-        self.a[0] = self._housed("a", 0, Record(_without_graph(flat)))
+        self.a[0] = self._place_record("a", 0, Record(_without_graph(flat)))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
         self.result: tuple[list[Any], Any] = ([], None)
         self.sink: Any = None  # what a backward to all leaves comes to
@@ -252,12 +254,12 @@ class Step:
         for watched, version in self.versions:
             t = watched()
             if t is not None and t._version != version:
-                raise Refused("an input or output of the network was changed in place before the backward, which needs it")
+                raise UnsupportedError("an input or output of the network was changed in place before the backward, which needs it")
         self.versions = []
         self.casts = bool(self.autocast) or autocast_is_on()  # of the caller of the backward
         n = self.planned.layers_planned
         last = n if self.chain.has_loss else n - 1
-        self.delta[last] = self._housed_delta(last, delta)
+        self.delta[last] = self._place_delta(last, delta)
         del delta
         while self.done < len(self.planned.events):
             self._advance()
@@ -287,7 +289,7 @@ class Step:
     def _record(self, layer: int) -> Record:
         """Where a_ℓ is: in itself or in ā_ℓ."""
         for tensor, kept in (("a", self.a[layer]), ("abar", self.abar[layer])):
-            if kept is not None and (not self.planned.moves or kept.there() and (tensor, layer) not in self.arriving):
+            if kept is not None and (not self.planned.moves or kept.there() and (tensor, layer) not in self.fetching):
                 return kept
         raise AssertionError(f"a_{layer} is not there")
 
@@ -305,20 +307,20 @@ class Step:
         with first.run(number in self.forwarded) if first else NOTHING, autocast(self.autocast) if self.casts else NOTHING:
             if op.op == "F_all":
                 made, spec = self._recorded(number, place)
-                self.abar[number] = self._housed("abar", number, made)
+                self.abar[number] = self._place_record("abar", number, made)
             else:
                 value = unflatten(self._record(number - 1).values(), self.specs[number - 1])
                 flat, spec = flatten(layer.forward_no_grad(value, self._needs(number - 1), self.extra))
-                self.a[number] = self._housed("a", number, Record(_without_graph(flat)))
+                self.a[number] = self._place_record("a", number, Record(_without_graph(flat)))
                 del flat, value
         self.specs[number] = spec
         self.forwarded.add(number)
         if op.op == "F_none":
             self._consume("a", number - 1)
-        if self.leaving:
+        if self.evicting:
             for tensor in ("a", "abar"):
-                if self.leaving.get((tensor, number - 1)):
-                    del self.leaving[tensor, number - 1]
+                if self.evicting.get((tensor, number - 1)):
+                    del self.evicting[tensor, number - 1]
                     self._free(tensor, number - 1)
 
     def _recorded(self, number: int, place: int) -> tuple[Record, Any]:
@@ -346,7 +348,7 @@ class Step:
         made, self.abar[number] = self._stored("abar", number), None
         inputs = [t for t in self._record(made.begins - 1).values() if isinstance(t, torch.Tensor)]
         delta, self.delta[number] = self.delta[number] or [], None
-        with self._apart(number):
+        with self._summing(number):
             gradients = backward(made, inputs, delta)
         del inputs, delta
         for layer in range(made.begins, number):  # of those that no gradient has reached
@@ -355,12 +357,12 @@ class Step:
         self.done += number - made.begins
         number = made.begins
         self._consume("a", number - 1)
-        self.leaving.pop(("abar", number), None)
+        self.evicting.pop(("abar", number), None)
         for tensor in ("abar", "delta"):
-            self._leave(tensor, number)
-        self.delta[number - 1] = self._housed_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
+            self._release(tensor, number)
+        self.delta[number - 1] = self._place_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
 
-    def _apart(self, number: int) -> AbstractContextManager[None]:
+    def _summing(self, number: int) -> AbstractContextManager[None]:
         return self._summed(number) if number in self.planned.uses else NOTHING
 
     @contextmanager
@@ -370,14 +372,14 @@ class Step:
         Plain training adds their parts to each other first; a .grad that holds something already would
         round in another order. Where .grad is empty the parts go there at once.
         """
-        shared = [(p, layers) for p, layers in self.planned.uses.get(number, []) if p.grad is not None or id(p) in self.apart]
+        shared = [(p, layers) for p, layers in self.planned.uses.get(number, []) if p.grad is not None or id(p) in self.summing]
         before: dict[int, torch.Tensor] = {}  # .grad, which is not None
         for p, layers in shared:
             if number == max(layers):
-                self.apart.add(id(p))
+                self.summing.add(id(p))
                 held = self.planned.shared_sums.get(id(p))
                 self.planned.shared_sums[id(p)] = torch.zeros_like(p) if held is None else held.zero_()
-            if id(p) in self.apart:
+            if id(p) in self.summing:
                 before[id(p)] = cast(torch.Tensor, p.grad)
                 p.grad = self.planned.shared_sums[id(p)]
         try:
@@ -387,7 +389,7 @@ class Step:
                 if id(p) in before:
                     p.grad = before[id(p)]
                     if number == min(layers):
-                        self.apart.discard(id(p))
+                        self.summing.discard(id(p))
                         with torch.no_grad():
                             before[id(p)].add_(self.planned.shared_sums[id(p)])
 
@@ -402,7 +404,7 @@ class Step:
             raise AssertionError(f"{tensor}_{layer} is not there")
         return kept
 
-    def _housed(self, tensor: str, layer: int, kept: Record) -> Record:
+    def _place_record(self, tensor: str, layer: int, kept: Record) -> Record:
         """What is kept, at its address if there is an arena."""
         if self.planned.moves and not kept.bases:
             kept.movable()
@@ -410,26 +412,26 @@ class Step:
             self.planned.arena.take((tensor, layer), kept.bases)
         return kept
 
-    def _housed_delta(self, layer: int, delta: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    def _place_delta(self, layer: int, delta: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
         """The same for δ; that of the inputs goes to the caller."""
         if self.planned.arena is None or layer == 0:
             return delta
-        return self._housed("delta", layer, Record(delta)).values()
+        return self._place_record("delta", layer, Record(delta)).values()
 
-    def _leave(self, tensor: str, layer: int) -> None:
+    def _release(self, tensor: str, layer: int) -> None:
         if self.planned.arena is not None:
             self.planned.arena.free((tensor, layer))
 
     def _consume(self, tensor: str, layer: int) -> None:
-        if (tensor, layer) not in self.leaving:
+        if (tensor, layer) not in self.evicting:
             self._free(tensor, layer)
 
     def _free(self, tensor: str, layer: int) -> None:
-        """Frees what the device has of a tensor; what the host has been sent may be fetched again."""
+        """Frees what the device has of a tensor; what was offloaded may be fetched later."""
         kept = self._kept(tensor)
-        if (tensor, layer) not in self.sent:
+        if (tensor, layer) not in self.offloaded:
             kept[layer] = None
-            self._leave(tensor, layer)
+            self._release(tensor, layer)
             return
         left = kept[layer]
         for base in left.bases if left else ():
@@ -442,23 +444,23 @@ class Step:
         place, link = self._place(op), self.planned.get_link()
         bases = self._stored(*place).bases
         if op.op == "O":
-            self.sent[place] = link.send(place, bases)
-            self.leaving[place] = False
+            self.offloaded[place] = link.send(place, bases)
+            self.evicting[place] = False
         else:
-            self.arriving[place] = link.fetch(place, bases, self.sent[place])
+            self.fetching[place] = link.fetch(place, bases, self.offloaded[place])
 
     def _finish(self, op: Op) -> None:
         place, link = self._place(op), self.planned.get_link()
         if op.op == "P":
-            link.wait(self.arriving.pop(place))
+            link.wait(self.fetching.pop(place))
             return
-        link.wait(self.sent[place])
-        if place not in self.leaving:
+        link.wait(self.offloaded[place])
+        if place not in self.evicting:
             return
         if self.planned.plan.problem == "activation-offload" and op.layer + 1 not in self.forwarded:
-            self.leaving[place] = True  # it stays for the next forward
+            self.evicting[place] = True  # it stays for the next forward
             return
-        del self.leaving[place]
+        del self.evicting[place]
         self._free(*place)
 
 
@@ -485,10 +487,10 @@ def check(chain: Chain, plan: Plan, n: int) -> dict[int, int]:
     What is stored is followed as the plan says it; memory and times are the business of workbench verify.
     """
     if plan.problem not in PROBLEMS:
-        raise Refused(f"plans of {plan.problem or 'no problem'} are not run here, those of {', '.join(PROBLEMS)} are")
+        raise UnsupportedError(f"plans of {plan.problem or 'no problem'} are not run here, those of {', '.join(PROBLEMS)} are")
     highest = max((o.layer for o in plan.ops), default=0)
-    if highest != n or any(o.node or o.storage for o in plan.ops):
-        raise Refused(f"the plan is for {highest} layers, the network has {n} with the loss: plan for the file that profile made of it")
+    if highest != n:
+        raise UnsupportedError(f"the plan is for {highest} layers, the network has {n} with the loss: plan for its profile")
     stored: set[tuple[str, int]] = {("a", 0), ("delta", n)}
     host: set[tuple[str, int]] = set()
     runs: dict[int, int] = {}
@@ -496,7 +498,7 @@ def check(chain: Chain, plan: Plan, n: int) -> dict[int, int]:
     def need(op: Op, *choice: tuple[str, int]) -> None:
         if not any(c in stored for c in choice):
             names = " or ".join(f"{t}_{k}" for t, k in choice)
-            raise Refused(f"the plan breaks a rule: {op} needs {names}, which is not there")
+            raise UnsupportedError(f"the plan breaks a rule: {op} needs {names}, which is not there")
 
     for e in events(plan):
         o, layer = e.op, e.op.layer
@@ -514,23 +516,23 @@ def check(chain: Chain, plan: Plan, n: int) -> dict[int, int]:
             stored.add(("delta", layer - 1))
         elif o.op == "D":
             if o.tensor not in ("a", "abar"):
-                raise Refused(f"the plan breaks a rule: {o} discards neither a nor abar")
+                raise UnsupportedError(f"the plan breaks a rule: {o} discards neither a nor abar")
             need(o, place)
             stored.discard(place)
         elif o.op == "O" and e.what == "begin":
             host.add(place)
         elif o.op == "P" and e.what == "begin":
             if place not in host:
-                raise Refused(f"the plan breaks a rule: {o} fetches what the host does not have")
+                raise UnsupportedError(f"the plan breaks a rule: {o} fetches what the host does not have")
             stored.add(place)
         elif o.op not in ("O", "P"):
-            raise Refused(f"operation {o} is unknown")
+            raise UnsupportedError(f"operation {o} is unknown")
     if ("delta", 0) not in stored:
-        raise Refused("the plan ends before the backward of layer 1")
+        raise UnsupportedError("the plan ends before the backward of layer 1")
     for number, of in enumerate(chain.layers, 1):
         if of.attributes and runs.get(number, 0) > 1:
-            raise Refused(
-                f"layer {number} ({of.name}) computes something else when it runs again, it changes {', '.join(of.attributes)}; "
+            raise UnsupportedError(
+                f"layer {number} ({of.name}) computes something else when it is recomputed, it changes {', '.join(of.attributes)}; "
                 f"the plan runs it {runs[number]} times: keep that in a buffer, which is put back"
             )
     return runs

@@ -1,4 +1,4 @@
-"""State beside parameters that a run of a network changes: buffers and generators of random numbers."""
+"""State other than parameters that a run of a network changes: buffers and generators of random numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
-from .errors import Refused
+from .errors import UnsupportedError
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
@@ -45,9 +45,9 @@ def refuse_without_memory(model: nn.Module) -> None:
     """Refuses parameters and buffers that are no piece of memory of a known size."""
     for name, t in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(t):
-            raise Refused(f"{name} belongs to a lazy module, and has no size yet: run the network on an input first")
+            raise UnsupportedError(f"{name} belongs to a lazy module, and has no size yet: run the network on an input first")
         if t.layout is not torch.strided:
-            raise Refused(f"{name} is {t.layout}: only dense tensors are planned for; give it as one that the network makes sparse")
+            raise UnsupportedError(f"{name} is {t.layout}: only dense tensors are planned for")
 
 
 class State:
@@ -146,13 +146,8 @@ def autocast_is_on() -> bool:
 
 def autocasts() -> list[tuple[str, bool, torch.dtype]]:
     """By type of device, whether autocast is on and to which dtype it casts."""
-    if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 on, where the functions below are deprecated
-        is_enabled: Any = torch.is_autocast_enabled
-        return [(d, is_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
-    return [
-        ("cpu", torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()),
-        ("cuda", torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()),
-    ]
+    is_enabled: Any = torch.is_autocast_enabled
+    return [(d, is_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
 
 
 @contextmanager

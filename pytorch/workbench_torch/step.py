@@ -40,7 +40,7 @@ class Report:
         plain_time: the same where nothing is computed again.
         bound: the proven lower bound of the time within the memory; 0 if unknown.
         operations: operations of the step.
-        recomputed: by module, how many operations run again and the seconds they take.
+        recomputed: by module, the number of operations that are recomputed and the seconds they take.
         compared: whether loss and gradients were compared with plain training and are equal.
         counted_by: what counted the workspaces of operations.
     """
@@ -66,7 +66,7 @@ class Report:
             f"gradients {'equal to plain training, bit by bit' if self.compared else 'not compared with plain training'}",
         ]
         count = sum(n for n, _ in self.recomputed.values())
-        lines.append(f"runs again {count} of {self.operations} operations" + (", by module:" if count else ""))
+        lines.append(f"recomputes {count} of {self.operations} operations" + (", by module:" if count else ""))
         widest = sorted(self.recomputed.items(), key=lambda x: -x[1][1])[:12]
         lines += [f"  {name or 'outside of modules':32} {n:5} {1e3 * seconds:9.2f} ms" for name, (n, seconds) in widest]
         return "\n".join(lines)
@@ -75,18 +75,19 @@ class Report:
 def report(joint: Joint, plan: dict[str, Any], counted_by: str = "", compared: bool = False) -> Report:
     """Returns what a plan for a joint graph promises."""
     ran: set[str] = set()
-    again: dict[str, tuple[int, float]] = {}
+    recomputed: dict[str, tuple[int, float]] = {}
     for o in plan["ops"]:
         if o["op"] == "C":
             e = joint.by_id[o["node"]]
             if e.id in ran:
-                n, seconds = again.get(e.layer, (0, 0.0))
-                again[e.layer] = n + 1, seconds + e.time
+                n, seconds = recomputed.get(e.layer, (0, 0.0))
+                recomputed[e.layer] = n + 1, seconds + e.time
             ran.add(e.id)
     claims, once = plan["claims"], sum(e.time for e in joint.entries)
     return Report(
         int(plan.get("platform", {}).get("memory") or 0), int(claims["peak_memory"]), store_all_peak(joint),
-        sum(n for _, n in again.values()) + once, once, float(plan.get("x-bound") or 0), len(joint.entries), again, compared, counted_by,
+        sum(n for _, n in recomputed.values()) + once, once, float(plan.get("x-bound") or 0),
+        len(joint.entries), recomputed, compared, counted_by,
     )  # fmt: skip
 
 
@@ -264,7 +265,6 @@ def plan(
     """
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the network is of type {type(model).__name__}, it must be an nn.Module")
-    tracing.refuse_wrapped(model)
     step = Step(model, loss, Options(memory, method, seconds, cache, optimizer))
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     leaves, spec = pytree.tree_flatten((args, kwargs))
@@ -300,6 +300,37 @@ def load(
     return step
 
 
+def profile_graph(
+    model: nn.Module,
+    loss: Callable[..., Any] | None = None,
+    example: tuple[Any, ...] | dict[str, Any] = (),
+    *,
+    device: str = "",
+    seconds: float = 3,
+) -> dict[str, Any]:
+    """Returns a network's training step as workbench.graph/v2, for ``workbench solve``.
+
+    Args:
+        model: as for :func:`plan`.
+        loss: as for :func:`plan`.
+        example: as for :func:`plan`.
+        device: v100, a100, h100, or FLOP and bytes a second as "19.5e12,1.555e12": times are estimated for it; "": measured.
+        seconds: the time limit for measuring.
+
+    Raises:
+        UnsupportedError: the step has no graph.
+    """
+    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    step = tracing.Step(model, loss, args, kwargs)
+    captured = tracing.capture(step)
+    with captured.stack:
+        if device:
+            timing.estimate(captured.joint, device)
+        else:
+            timing.measure(captured.joint, step.real(captured.joint), seconds=seconds)
+    return captured.joint.document(type(model).__name__, step.samples())
+
+
 def _make(
     model: nn.Module, loss: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options, known: Any
 ) -> _Planned:
@@ -307,12 +338,10 @@ def _make(
     step = tracing.Step(model, loss, args, kwargs)
     captured = tracing.capture(step)
     joint = captured.joint
-    first = next(step.leaves[k] for k in step.places)
     with captured.stack:
-        real = dict(zip(joint.primals[-len(step.places) :], (step.leaves[k] for k in step.places), strict=True))
-        made, counted_by = planned(joint, real, options, samples=int(first.shape[0]) if first.dim() else 1, known=known)
+        made, counted_by = planned(joint, step.real(joint), options, samples=step.samples(), known=known)
         run = captured.compile(*write(joint, made))
-    document = joint.document(type(model).__name__, int(first.shape[0]) if first.dim() else 1)
+    document = joint.document(type(model).__name__, step.samples())
     result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
     given = [step.leaves[k] for k in step.places]
     comparison.refuse_different(model, lambda: step(*given), lambda: result(given))

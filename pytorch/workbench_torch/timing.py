@@ -19,8 +19,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.flop_counter import flop_registry
 
 from . import memory
-from .joint import Entry, Joint, storage_bytes, storage_key, tensors
-from .state import Generators
+from .joint import Entry, Joint
+from .state import Generators, tensors
 
 FLOPS, RATE = 40e9, 8e9  # a second, of one core of a CPU: used until something is measured
 DEVICES = {"v100": (15.7e12, 900e9), "a100": (19.5e12, 1555e9), "h100": (66.9e12, 3350e9)}  # float32 and bytes, of the data sheets
@@ -98,7 +98,7 @@ def measure(joint: Joint, given: dict[fx.Node, torch.Tensor], *, seconds: float 
             e.time *= ratio
     for e in joint.computed():
         if e.random and e.node is not None and all(t.device.type == "cpu" for t in tensors(e.node.meta.get("val"))):
-            e.workspace += torch.get_rng_state().numel()  # the state meanwhile, when it runs again
+            e.workspace += torch.get_rng_state().numel()  # the state meanwhile, when it is recomputed
     return meter.name if meter else "nothing: workspaces are left 0"
 
 
@@ -149,10 +149,10 @@ def _alone(e: Entry, given: dict[fx.Node, torch.Tensor], meter: Any, repeats: in
             meter.reset()
         made = run()
         above = meter.peak() - before if meter else 0
-        inputs = {storage_key(t) for t in tensors((args, kwargs))}
-        sizes = {storage_key(t): storage_bytes(t) for t in tensors(made) if storage_key(t) not in inputs}
+        inputs = {memory.key(t) for t in tensors((args, kwargs))}
+        sizes = {memory.key(t): memory.size(t) for t in tensors(made) if memory.key(t) not in inputs}
         del made
-        seconds = _seconds(run, device, repeats, budget)
+        seconds = statistics.median(repeated(device, run, repeats, budget))
         return seconds, max(0, above - sum(sizes.values())), list(sizes.values()) if len(sizes) == len(e.writes) else []
     except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
         return None
@@ -174,22 +174,26 @@ def _tensor(t: torch.Tensor, bound: int, n: fx.Node) -> torch.Tensor:
     return made.as_strided(t.shape, t.stride(), t.storage_offset())
 
 
-def _seconds(run: Callable[[], Any], device: torch.device, repeats: int, budget: float) -> float:
-    """The median time of some runs, at least one; fewer where they take long. The operation has run once before."""
-    clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
+def once(device: torch.device, run: Callable[[], Any]) -> tuple[float, Any]:
+    """Returns the seconds of one run and its result. With one thread on a CPU: processor time, which other load does not lengthen."""
+    if device.type == "cuda":
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize(device)
+        begin.record()
+        result = run()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3, result
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    start = clock()
+    result = run()
+    return clock() - start, result
+
+
+def repeated(device: torch.device, run: Callable[[], Any], repeats: int, budget: float) -> list[float]:
+    """Returns the seconds of runs: at least one, at most repeats, and none that begins after a budget of seconds."""
     taken: list[float] = []
-    begin = time.monotonic()
-    while not taken or len(taken) < repeats and time.monotonic() - begin < budget:
-        if device.type == "cuda":
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda.synchronize(device)
-            start.record()
-            run()
-            end.record()
-            torch.cuda.synchronize(device)
-            taken.append(start.elapsed_time(end) / 1e3)
-        else:
-            before = clock()
-            run()
-            taken.append(clock() - before)
-    return statistics.median(taken)
+    end = time.monotonic() + budget
+    while not taken or len(taken) < repeats and time.monotonic() < end:
+        taken.append(once(device, run)[0])
+    return taken

@@ -12,14 +12,15 @@ import functools
 import gc
 import inspect
 import types
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
-from .errors import Reason, Refused, user_line
+from .errors import Reason, UnsupportedError, user_line
 from .state import Generators, OtherGenerators, State, autocasts, opaque, tensors
 
 # What may be asked of a tensor without reading its numbers.
@@ -75,29 +76,34 @@ class ValueTracer(fx.Tracer):
 
     def __init__(self, example: Sequence[Any]):
         super().__init__()
-        self.example: List[Any] = list(example)
+        self.example: list[Any] = list(example)
         self.evaluating = False
         self.modes = torch.is_grad_enabled(), autocasts()
 
-    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Returns an attribute, as a proxy while it traces."""
         if self.evaluating:
             return attr_val
         return super().getattr(attr, attr_val, parameter_proxy_cache)
 
-    def call_module(self, m: nn.Module, forward: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    def call_module(self, m: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls a module, by a node while it traces."""
         if self.evaluating:
             return forward(*args, **kwargs)
         return super().call_module(m, forward, args, kwargs)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
+        """Returns the proxy of a node."""
         return ValueProxy(node, self)
 
     def create_arg(self, a: Any) -> Any:
+        """Returns what stands for a value among the arguments of a node."""
         if type(a) in (ValueProxy, fx.proxy.Attribute):
             return a.node
         return super().create_arg(a)
 
     def create_proxy(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **more: Any) -> Any:
+        """Evaluates a call and returns a proxy with its value, or the value where it has no tensors."""
         value = self._evaluate(kind, target, args, kwargs)
         hides = opaque(value)
         if hides:
@@ -179,15 +185,15 @@ def _values(args: Any) -> Any:
     return args
 
 
-def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
-    """The graph of a model's forward on an example, or Refused with the reason.
+def trace(model: nn.Module, example: tuple[Any, ...]) -> fx.GraphModule:
+    """The graph of a model's forward on an example, or UnsupportedError with the reason.
 
     Buffers and generators are left as they were, parameters and submodules are shared with the model.
     """
     name = type(model).__name__
     tracer = ValueTracer(pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, example))
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(model.forward).parameters.values()):
-        raise Refused(
+        raise UnsupportedError(
             f"the forward of {name} takes *args or **kwargs, which cannot be traced: give its arguments names, or give the network "
             "as an nn.Sequential or a list of callables"
         )
@@ -196,16 +202,16 @@ def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
         with _functions_as_leaves(tracer):
             graph = tracer.trace(model)
         if state.generators.moved() or others.moved():
-            raise Refused(
+            raise UnsupportedError(
                 f"{name} draws random numbers that steer its forward (layer drop?): a trace would hold one draw for ever. "
                 "Wrap the function that draws with torch.fx.wrap, or give a list of callables"
             )
         _refuse_hooks(model, tracer)
         return fx.GraphModule(model, graph)
-    except Refused:
+    except UnsupportedError:
         raise
     except Exception as e:  # tracing runs the user's code on proxies, which may raise anything
-        raise Refused(
+        raise UnsupportedError(
             f"{name} cannot be traced: {e}", reason=Reason.TRACE, where=user_line(e),
             hint="give the network as an nn.Sequential or a list of callables, or wrap the function that fails with torch.fx.wrap",
         ) from e
@@ -221,11 +227,11 @@ def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
 def _functions_as_leaves(tracer: ValueTracer) -> Iterator[None]:
     """Functions with a backward of their own are one call each: torch must not see proxies in its C++."""
     function: Any = torch.autograd.Function
-    before = vars(function).get("apply")  # torch 1.13 has it in the class above
+    before = vars(function)["apply"]
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
-            return (super(function, cls).apply if before is None else before.__get__(None, cls))(*args, **kwargs)
+            return before.__get__(None, cls)(*args, **kwargs)
 
         if not any(type(a) is ValueProxy for a in pytree.tree_flatten((args, kwargs))[0]):
             return run(*args, **kwargs)
@@ -239,10 +245,7 @@ def _functions_as_leaves(tracer: ValueTracer) -> Iterator[None]:
         with _python_before_c(tracer):
             yield
     finally:
-        if before is None:
-            del function.apply
-        else:
-            function.apply = before
+        function.apply = before
 
 
 @contextmanager
@@ -278,6 +281,6 @@ def _refuse_hooks(model: nn.Module, tracer: fx.Tracer) -> None:
     for path, m in model.named_modules():
         hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks
         if path and hooks and not tracer.is_leaf_module(m, path):
-            raise Refused(
+            raise UnsupportedError(
                 f"{type(model).__name__}.{path} has hooks, which a trace passes over: take them off, or give a list of callables"
             )

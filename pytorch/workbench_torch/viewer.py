@@ -64,7 +64,7 @@ def trace(graph: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
         frames.append({"filename": "plan", "line": 0, "name": n["id"]})
         category = CATEGORIES.get(n["phase"], "unknown")
         before = [s for s in n["writes"] if s in made.live]
-        for k, s in enumerate(before):  # the old copy is there while a node runs again
+        for k, s in enumerate(before):  # the old copy is there while a node is recomputed
             made.live[f"{s} old {k}"] = made.live.pop(s)
         for s in n["writes"]:
             made.allocate(s, sizes[s], now, frames, category)

@@ -1,15 +1,15 @@
-"""What a network keeps beside parameters and buffers, and what it must still be when a planned step runs."""
+"""Attributes of modules other than parameters and buffers, and modes that a plan depends on."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 
-from .errors import Refused
+from .errors import UnsupportedError
 from .state import refuse_without_memory, same
 
 OWN = frozenset(vars(nn.Module()))  # what every module has
@@ -26,7 +26,7 @@ def refuse_wrapped(model: Any) -> None:
     for m in model.modules() if isinstance(model, nn.Module) else ():
         name = type(m).__name__
         if name in WRAPPERS:
-            raise Refused(f"the network is inside a {name}, which runs it in its own way: give what is inside ({WRAPPERS[name]})")
+            raise UnsupportedError(f"the network is inside a {name}, which runs it in its own way: give what is inside ({WRAPPERS[name]})")
 
 
 class Attributes:
@@ -60,13 +60,6 @@ class Attributes:
             elif old is not new and not _alike(old, new):
                 names.append(self._name(at))
         return sorted(set(names))
-
-    def touched(self) -> bool:
-        """Whether anything is another object or number than before."""
-        now = dict(self._all())
-        if now.keys() != self.leaves.keys():
-            return True
-        return not all(now[at] is v or _alike(now[at], v) for at, (v, _) in self.leaves.items())
 
     def graphs(self) -> list[tuple[nn.Module, str]]:
         """Modules and names of attributes that hold tensors with a graph which they did not hold before."""
@@ -134,48 +127,24 @@ def _alike(a: Any, b: Any) -> bool:
         return False
 
 
-def tensor_attributes(model: nn.Module) -> list[tuple[dict[str, Any], str, torch.Tensor]]:
-    """Tensors without a graph that modules keep beside parameters and buffers: where they are, their names, and they."""
-    return [(vars(m), k, t) for m in model.modules() for k, t in vars(m).items() if isinstance(t, torch.Tensor) and t.grad_fn is None]
-
-
 def _tables(m: nn.Module) -> list[dict[str, Any]]:
     """Its parameters and buffers, by name; those of torch.jit are in no dict of Python's."""
     return [of for of in (m._parameters, m._buffers) if isinstance(of, dict)]
 
 
 class Watch:
-    """A network as it was traced: modes of its modules, and the memory of its parameters, buffers and optimizer states."""
+    """The modes of a network's modules and parameters when it was cut."""
 
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None):
+    def __init__(self, model: nn.Module):
         refuse_without_memory(model)
-        self.modules, self.optimizer = list(model.modules()), optimizer
-        tables: list[dict[str, Any]] = [of for m in self.modules for of in _tables(m)]
-        self.of: list[tuple[dict[str, Any], str, torch.Tensor]] = [(of, k, t) for of in tables for k, t in of.items() if t is not None]
-        self.of += tensor_attributes(model)
-        states: Any = {} if optimizer is None else cast(Any, optimizer).state
-        self.states = [(p, k, t) for p, of in states.items() for k, t in of.items() if isinstance(t, torch.Tensor)]
-        self.pointers = [t.data_ptr() for _, _, t in self.of]
+        self.modules = list(model.modules())
+        self.of = [t for m in self.modules for table in _tables(m) for t in table.values() if t is not None]
         self.modes = self._modes()
 
     def _modes(self) -> tuple[bool, ...]:
-        return (*(m.training for m in self.modules), *(t.requires_grad for _, _, t in self.of))
+        return (*(m.training for m in self.modules), *(t.requires_grad for t in self.of))
 
     def check_modes(self) -> None:
-        """Refuses modules in other modes; what every step asks."""
+        """Raises UnsupportedError if a mode was changed since."""
         if self._modes() != self.modes:
-            raise Refused("train/eval or requires_grad was changed since the network was cut or traced: profile and plan again")
-
-    def check(self) -> None:
-        """Refuses a network that is no longer what was traced."""
-        self.check_modes()
-        for (of, k, t), pointer in zip(self.of, self.pointers):
-            if of.get(k) is not t or t.data_ptr() != pointer:
-                raise Refused(
-                    f"{k} is another tensor, or has other memory, than when the step was traced: write into it (copy_), or "
-                    "trace again"
-                )
-        now: Any = {} if self.optimizer is None else cast(Any, self.optimizer).state
-        for p, name, t in self.states:
-            if now.get(p, {}).get(name) is not t:
-                raise Refused(f"{name} of the optimizer is another tensor than when the step was traced: load its state before tracing")
+            raise UnsupportedError("train/eval or requires_grad was changed since the network was cut: profile and plan again")

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any
 
-from .errors import Refused
+from .errors import UnsupportedError
 
 FORWARDS = ("F_all", "F_ck", "F_none")
 
 
 @dataclass(frozen=True)
 class Op:
-    """One operation: of a layer (chains) or of a node or a storage (graphs). Instants in seconds."""
+    """One operation: of a layer. Times in seconds."""
 
     op: str
     start: float
     end: float
     layer: int = 0
     tensor: str = ""
-    node: str = ""
-    storage: str = ""
 
     def __str__(self) -> str:
-        return " ".join(str(v) for v in (self.op, self.tensor, self.layer or self.node or self.storage) if v)
+        return " ".join(str(v) for v in (self.op, self.tensor, self.layer) if v)
 
 
 @dataclass
@@ -34,14 +33,14 @@ class Plan:
 
     problem: str
     method: str
-    instance: Dict[str, Any]
+    instance: dict[str, Any]
     memory: float  # bytes; 0: not said
     bandwidth: float  # bytes a second
-    claims: Dict[str, float]
-    ops: List[Op]
+    claims: dict[str, float]
+    ops: list[Op]
 
 
-def read_plan(plan: Union[str, Path, Dict[str, Any], Plan]) -> Plan:
+def read_plan(plan: str | Path | dict[str, Any] | Plan) -> Plan:
     """A plan from a file, from its JSON, or as it is."""
     if isinstance(plan, Plan):
         return plan
@@ -50,35 +49,35 @@ def read_plan(plan: Union[str, Path, Dict[str, Any], Plan]) -> Plan:
         where = str(plan)
         plan = read_json(plan)
     if plan.get("format") != "workbench.plan/v1":
-        raise Refused(f"{where}: format is {plan.get('format')!r}, it must be workbench.plan/v1")
+        raise UnsupportedError(f"{where}: format is {plan.get('format')!r}, it must be workbench.plan/v1")
     platform, ops = plan.get("platform", {}), []
     known = set(Op.__dataclass_fields__)
     for k, o in enumerate(plan.get("ops", [])):
         unknown = {name for name in o if name not in known and not name.startswith("x-")}
         if unknown or "op" not in o:
             what = ", ".join(sorted(unknown)) or "no op"
-            raise Refused(f"{where}: operation {k} has {what}: a plan for chains or graphs on one device is needed")
+            raise UnsupportedError(f"{where}: operation {k} has {what}: a plan for a chain on one device is needed")
         try:
-            fields: Dict[str, Any] = {"start": 0.0, "end": 0.0, **{name: o[name] for name in known if name in o}}
+            fields: dict[str, Any] = {"start": 0.0, "end": 0.0, **{name: o[name] for name in known if name in o}}
             ops.append(Op(**fields))
         except TypeError as e:
-            raise Refused(f"{where}: operation {k}: {e}") from e
+            raise UnsupportedError(f"{where}: operation {k}: {e}") from e
     return Plan(
         plan.get("problem", ""), plan.get("method", ""), plan.get("instance", {}), platform.get("memory", 0),
         platform.get("bandwidth", 0), plan.get("claims", {}), ops,
     )  # fmt: skip
 
 
-def read_json(path: Union[str, Path]) -> Dict[str, Any]:
+def read_json(path: str | Path) -> dict[str, Any]:
     """An object from a JSON file."""
     try:
         value = json.loads(Path(path).read_text())
     except OSError as e:
-        raise Refused(f"{path}: {e.strerror}") from e
+        raise UnsupportedError(f"{path}: {e.strerror}") from e
     except ValueError as e:
-        raise Refused(f"{path} is no JSON: {e}") from e
+        raise UnsupportedError(f"{path} is no JSON: {e}") from e
     if not isinstance(value, dict):
-        raise Refused(f"{path}: an object is needed")
+        raise UnsupportedError(f"{path}: an object is needed")
     return value
 
 
@@ -90,7 +89,7 @@ class Event:
     op: Op
 
 
-def events(plan: Plan) -> List[Event]:
+def events(plan: Plan) -> list[Event]:
     """What a plan does, one after the other.
 
     Without transfers that is the order of the file. Transfers begin and finish at their instants among
@@ -102,8 +101,8 @@ def events(plan: Plan) -> List[Event]:
     if not any(o.op in ("O", "P") for o in plan.ops):
         return [Event("run", o) for o in plan.ops]
     span = max((o.end for o in plan.ops), default=0.0)
-    instants: Dict[float, int] = {}
-    last: Optional[float] = None
+    instants: dict[float, int] = {}
+    last: float | None = None
     number = 0
     for t in sorted({t for o in plan.ops for t in (o.start, o.end)}):
         number += last is not None and t - last > 1e-9 * span
@@ -132,19 +131,19 @@ def events(plan: Plan) -> List[Event]:
 class Graphs:
     """What becomes of the graphs that the F_all of a plan make, each by its place among the events."""
 
-    stays: FrozenSet[int] = frozenset()  # its input stays, the same copy of it, until its backward
-    follows: FrozenSet[int] = frozenset()  # its graph goes on from that of the layer before
-    goes_on: FrozenSet[int] = frozenset()  # another one goes on from its graph
+    stays: frozenset[int] = frozenset()  # its input stays, the same copy of it, until its backward
+    follows: frozenset[int] = frozenset()  # its graph goes on from that of the layer before
+    goes_on: frozenset[int] = frozenset()  # another one goes on from its graph
 
 
-def graphs(of: Sequence[Event], pairs: Set[int]) -> Graphs:
+def graphs(of: Sequence[Event], pairs: set[int]) -> Graphs:
     """Which graphs of a plan without transfers can be one, so that one backward goes through all their layers.
 
     of: the events, which keep the rules. pairs: layers that may share a graph with the layer before. One follows it
     if it reads a_{ℓ-1} in ā_{ℓ-1}, which stays, and if its backward is followed by that of the layer before. O(events).
     """
     made = {("a", 0): -1}  # which event made what is stored
-    source: Dict[int, Tuple[Tuple[str, int], int]] = {}  # by F_all: what it reads, and what made that
+    source: dict[int, tuple[tuple[str, int], int]] = {}  # by F_all: what it reads, and what made that
     stays, follows, goes_on = set(), set(), set()
     for k, e in enumerate(of):
         op, layer = e.op.op, e.op.layer
