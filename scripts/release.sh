@@ -7,7 +7,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 eval "$(scripts/setup.sh --env)"
 
-name=workbench-$(git describe --always --dirty 2>/dev/null || echo unversioned)-$(go env GOOS)-$(go env GOARCH)
+# A tagged commit is a release; any other has its revision in the name.
+version=$(sed -n 's/^## \([0-9.]*\) .*/\1/p' CHANGELOG.md | head -1)
+tag=$(git describe --tags --exact-match 2>/dev/null || true)
+[ "$tag" = "v$version" ] || version=$version-$(git describe --always --dirty --exclude '*' 2>/dev/null || echo unversioned)
+name=workbench-$version-$(go env GOOS)-$(go env GOARCH)
 into=dist/$name
 rm -rf "$into"
 mkdir -p "$into/licences"
