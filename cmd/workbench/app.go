@@ -158,17 +158,19 @@ func newApp(s streams) *cli.App {
 		Usage: "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
 		UsageText: "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or " +
 			"zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
-		HideHelpCommand: true,
-		Reader:          s.in,
-		Writer:          s.out,
-		ErrWriter:       s.err,
+		CustomAppHelpTemplate: cli.AppHelpTemplate + "\n" + exitHelp(),
+		HideHelpCommand:       true,
+		Reader:                s.in,
+		Writer:                s.out,
+		ErrWriter:             s.err,
 		// Errors are mapped to exit statuses by report alone.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Commands: []*cli.Command{
 			newPlan(s), newSolve(s), newCompare(s), newCurve(s), newBudget(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
-			newFormulation(s), newFragmentation(s), newPlace(s), newStages(s), newExport(s), newBench(s), newDoctor(s), newCompletion(s),
+			newFormulation(s), newFragmentation(s), newPlace(s), newStages(s), newExport(s), newBench(s),
+			newDoctor(s), newVersion(s), newCompletion(s),
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))
@@ -207,7 +209,8 @@ func refuseUnknown(what string, cmds []*cli.Command) cli.ActionFunc {
 		case what == "subcommand":
 			return cli.ShowSubcommandHelp(c)
 		}
-		return cli.ShowAppHelp(c)
+		_, err := fmt.Fprint(c.App.Writer, frontPage)
+		return err
 	}
 }
 

@@ -28,6 +28,7 @@ type planOptions struct {
 	gpuFlags
 	memory, link, gpuLink, allow, timeLimit, backend, out string
 	threads, seed, gpus, microBatches                     int
+	open                                                  bool
 }
 
 // defaultLink is the bandwidth to the host where neither --link nor a preset of --gpu says one.
@@ -90,6 +91,7 @@ func newPlan(s streams) *cli.Command {
 				Name: "output", Aliases: []string{"o"}, Usage: "write the fastest plan to `FILE`", Destination: &o.out,
 				Category: "output",
 			},
+			&cli.BoolFlag{Name: "open", Usage: "with --output, open the plan as a page in a browser", Destination: &o.open, Category: "output"},
 		}, o.common.flags()...),
 		Action: func(c *cli.Context) error {
 			if o.gpu == "list" {
@@ -223,6 +225,9 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	if err != nil {
 		return err
 	}
+	if o.open && o.out == "" {
+		return usagef("--open: a page is of a plan file: --output FILE names it")
+	}
 	if o.out != "" {
 		if err := atomicfile.Check(o.out); err != nil {
 			return err
@@ -235,6 +240,14 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	best := r.Best()
 	if o.out != "" && best != nil {
 		if err := atomicfile.Write(o.out, s.out, best.Write); err != nil {
+			return err
+		}
+	}
+	if o.open && best != nil && best.Layout == nil {
+		if err := writePage(s, pageOf(o.out), spec, o.out); err != nil {
+			return err
+		}
+		if err := openPage(pageOf(o.out)); err != nil {
 			return err
 		}
 	}

@@ -78,6 +78,9 @@ func assemble(path []string, leaf *cli.Command, kept []token) ([]string, error) 
 		if named >= 0 && (leaf == nil || len(leaf.Subcommands) > 0) { // no command, which is said
 			return append(path, "--", kept[named].text), nil
 		}
+		if err := helpOf(leaf, kept); err != nil {
+			return nil, err
+		}
 		return append(path, "--help"), nil // cli/v2 takes arguments beside it for topics
 	}
 	for _, t := range kept {

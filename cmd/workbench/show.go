@@ -28,6 +28,7 @@ import (
 func newShow(s streams) *cli.Command {
 	o := &common{formats: []string{"text", "json", "dot"}}
 	var out, instance, html, with string
+	var open bool
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "summary of a plan, its timeline as a picture or a trace; summary of an instance",
@@ -46,6 +47,10 @@ func newShow(s streams) *cli.Command {
 				Destination: &html, Category: "output",
 			},
 			&cli.StringFlag{Name: "with", Usage: "with --html, another `PLAN` on the same time axis", Destination: &with, Category: "output"},
+			&cli.BoolFlag{
+				Name: "open", Usage: "open the page in a browser (BROWSER names another); without --html it is written next to the plan",
+				Destination: &open, Category: "output",
+			},
 			&cli.StringFlag{
 				Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance,
 				Category: "instance",
@@ -76,8 +81,16 @@ func newShow(s streams) *cli.Command {
 					return err
 				}
 			}
+			if open && html == "" {
+				html = pageOf(a[0])
+			}
 			if html != "" {
 				if err := writePage(s, html, instance, a[0], with); err != nil {
+					return err
+				}
+			}
+			if open {
+				if err := openPage(html); err != nil {
 					return err
 				}
 			}
