@@ -53,7 +53,7 @@ func TestInterruptKeepsTheBound(t *testing.T) {
 	var out bytes.Buffer
 	errw := &onWrite{text: "milp", f: cancel}
 	code := runApp(ctx, strings.Fields("workbench solve --problem weight-offload zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s "+
-		"--method milp-bound --time-limit 1h"), strings.NewReader(""), &out, errw)
+		"--time-limit 1h"), strings.NewReader(""), &out, errw)
 	if code != exitInterrupted {
 		t.Fatalf("exit status %d, want 130; standard error:\n%s", code, &errw.buf)
 	}

@@ -32,7 +32,6 @@ func TestLiarsCostThemselvesOnly(t *testing.T) {
 		{Remat(), tinyChain, func() *combination { return chainMILP(remat) }},
 		{Remat(), tinyGraph, checkmateCombination},
 		{WeightOffload(), tinyPipeline, weightsMILP(weights)},
-		{WeightOffload(), tinyPipeline, exactCombination},
 		{ActivationOffload(), tinyChain, func() *combination { return offloadOptimum(offload) }},
 		{ActivationOffload(), tinyChain, func() *combination { return offloadMILP(offload) }},
 		{RematOffload(), tinyChain, func() *combination { return combinedMILP(combined) }},

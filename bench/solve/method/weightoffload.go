@@ -163,33 +163,9 @@ func WeightMethods() []*solve.Method {
 		},
 		{
 			Name: "milp", Kind: solve.Exact, Source: "[001] (2)–(8), corrected; ours",
-			Summary:    "search, and beside it the compact MILP for the bound, then search again with its choices",
+			Summary:    "search, with it the compact MILP for the bound, then search again with its choices; short chains end with an exact MILP",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Parts: []string{"store-all", "l2l", "greedy", "greedy-nodiscount", "first-half", "search", "lp-bound", "nested-bound"},
-		},
-		{
-			Name: "exact-milp", Kind: solve.Exact, Source: "ours",
-			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
-			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilpweights.ExactLayers)}, Solver: true,
-			Run: weightsExact,
-		},
-		{
-			Name: "nested-bound", Kind: solve.Relaxed, Source: "[001] (2)–(8), corrected; ours",
-			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
-			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsBound(ilpweights.Nested, false),
-		},
-		{
-			Name: "milp-bound", Kind: solve.Relaxed, Source: "[001] (2)–(8), corrected",
-			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
-			Complexity: "exponential; O(L²) columns", Solver: true,
-			Run: weightsBound(ilpweights.Paper, false),
-		},
-		{
-			Name: "lp-bound", Kind: solve.Relaxed, Source: "[001] (2)–(8), corrected",
-			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
-			Complexity: "polynomial; O(L) columns", Solver: true,
-			Run: weightsBound(ilpweights.Nested, true),
+			Parts: []string{"store-all", "l2l", "greedy", "greedy-nodiscount", "first-half", "search"},
 		},
 	}
 	made := weightsMILP(methods)

@@ -19,10 +19,6 @@ import (
 	"workbench/solvers"
 )
 
-// quickMoves is the patience of the search that comes before a MILP: a tenth
-// of a second on the networks of [001].
-const quickMoves = 1000
-
 // patience is the number of searches without a limit: the first as the method, the
 // second from the best plan and the MILP's choices, the others afresh with other seeds.
 const patience = 4
@@ -71,7 +67,7 @@ func weightsRound(j *joint, round int, milp <-chan []bool) bool {
 		j.fail("search", err)
 		return false
 	}
-	o := searchOptions(j.in, &j.s, 0)
+	o := searchOptions(j.in, &j.s)
 	tell := o.OnBetter
 	o.OnBetter = func(p *plan.Plan) {
 		j.UpdateIncumbent(p)
@@ -101,67 +97,24 @@ func (j *joint) solve(build formulation.Builder[*chain.Chain], phase formulation
 	return r, j.solved(r, err)
 }
 
-// weightsExact is the exact MILP, from a quick search. That MILP, full of large
-// constants, proves little by itself, so the bound comes first.
-func weightsExact(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
-	if _, err := ilpweights.Exact(in.Chain(), s.Platform); err != nil {
-		return nil, userError(err) // too long: before time is spent
-	}
-	return exactCombination().run(ctx, in, s)
-}
-
-func exactCombination() *combination {
-	return &combination{
-		name: "exact-milp", bound: weightBound(),
-		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
-			o := searchOptions(j.in, &j.s, quickMoves)
-			o.Seed += uint64(round)
-			return weightoffload.Search(j.ctx, j.in.Chain(), j.s.Platform, o)
-		}),
-		prove: func(j *joint) error {
-			if _, err := j.solve(ilpweights.Nested, formulation.Phase{Share: 0.5}); err != nil || !j.unproved() {
-				return err
-			}
-			_, err := j.solve(ilpweights.Exact, formulation.Phase{})
-			return err
-		},
-	}
-}
-
 // weightsSearch is the search alone.
 func weightsSearch(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 	if err := short(in, "search"); err != nil {
 		return nil, err
 	}
-	p, err := weightoffload.Search(ctx, in.Chain(), s.Platform, searchOptions(in, &s, 0))
+	p, err := weightoffload.Search(ctx, in.Chain(), s.Platform, searchOptions(in, &s))
 	if err != nil {
 		return nil, err
 	}
 	return &solve.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 }
 
-// searchOptions are those of a search that reports progress; moves 0: as many as by
-// default.
-func searchOptions(in *solve.Instance, s *solve.Setting, moves int) weightoffload.Options {
+// searchOptions returns the options of a search that reports progress.
+func searchOptions(in *solve.Instance, s *solve.Setting) weightoffload.Options {
 	start := time.Now()
-	o := weightoffload.Options{Seed: uint64(s.Seed), Moves: moves, Floor: weightBound()(in, *s).Value}
+	o := weightoffload.Options{Seed: uint64(s.Seed), Floor: weightBound()(in, *s).Value}
 	o.OnBetter = func(p *plan.Plan) { reportProgress(s, start, "search", p, math.Inf(-1), 0) }
 	return o
-}
-
-// weightsBound is the method that only proves: the MILP of [001] §6 or one of
-// its relatives, or its LP relaxation.
-func weightsBound(build formulation.Builder[*chain.Chain], relax bool) worker {
-	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
-		program, err := build(in.Chain(), s.Platform)
-		if err != nil {
-			return nil, userError(err)
-		}
-		r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Relax: relax}))
-		out := &solve.Outcome{}
-		out.AddResult(r)
-		return out, userError(err)
-	}
 }
 
 // userError marks what the user asked for and no formulation can do.
