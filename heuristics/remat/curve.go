@@ -11,14 +11,31 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// A Curve is the trade-off between memory and makespan of an exact method, up
+// A Curve is the trade-off between memory and makespan of a dynamic program, up
 // to the memory it was made for. It holds the functions of the recurrence.
 type Curve struct {
 	method string
 	c      *chain.Chain
-	v      *model.View // as given
+	v, w   *model.View // as given; as the program has it, times rounded down, sizes in slots if there are any
+	slots  *slotted    // nil: sizes are not rounded
 	d      exactProgram
 }
+
+// tableLimit is the most bytes that the tables of one method may have.
+const tableLimit = 4 << 30
+
+// TooLargeError refuses an instance before tables are allocated that hardly any
+// machine could hold. It wraps plan.ErrNoPlan.
+type TooLargeError struct {
+	Need, Limit float64 // bytes
+	What        string  // "persistent-slots on 1000000 layers"
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("remat: %s needs tables of %.3g GiB, at most %.3g GiB are allowed", e.What, e.Need/(1<<30), e.Limit/(1<<30))
+}
+
+func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 
 // An exactProgram is a dynamic program over step functions of memory, a_0 not
 // counted.
@@ -38,8 +55,8 @@ func newProgram(method string, v *model.View) (exactProgram, error) {
 	var d exactProgram
 	need := 80 * (x + 1) * (x + 1) // functions and sums of budgets
 	switch method {
-	case "persistent", "revolve":
-		d = &splits{v: v, method: method, forwardsKeep: method == "persistent"}
+	case "persistent", "persistent-slots", "revolve":
+		d = &splits{v: v, method: method, forwardsKeep: method != "revolve"}
 	default:
 		d = &moves{v: v, method: method, printed: method == "floating-printed"}
 		need += 8 * x * (x + 1) * (x + 2)
@@ -54,52 +71,61 @@ func exactTooLarge(method string, layers int, need float64) error {
 	return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", method, layers)}
 }
 
-// newCurve computes the functions of a method.
-func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
-	v, err := model.New(c, p.Memory)
-	if err != nil {
+// prepare returns the curve of a method, whose functions are to be filled. The memory
+// is divided into slots, unless these are 0.
+func prepare(method string, c *chain.Chain, memory float64, slots int) (k *Curve, err error) {
+	k = &Curve{method: method, c: c}
+	if k.v, err = model.New(c, memory); err != nil {
 		return nil, err
 	}
-	d, err := newProgram(method, v.RoundedDown(v.N))
-	if err != nil {
-		return nil, err
+	k.w = k.v
+	if slots > 0 {
+		k.slots = &slotted{slots, k.v.Memory}
+		k.w = k.slots.round(k.v)
 	}
-	if err := d.fill(ctx, v.Memory, nil); err != nil {
-		return nil, err
-	}
-	return &Curve{method, c, v, d}, nil
+	k.w = k.w.RoundedDown(k.w.N)
+	k.d, err = newProgram(method, k.w)
+	return k, err
 }
 
-// solveExact is the plan of a method. For long chains it looks for one with
+// newCurve computes the functions of a method.
+func newCurve(ctx context.Context, method string, c *chain.Chain, memory float64, slots int) (*Curve, error) {
+	k, err := prepare(method, c, memory, slots)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.d.fill(ctx, k.w.Memory, nil); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// solveExact returns the plan of a method. For long chains it looks for one with
 // little more recomputation than there must be (see [Bounds]; Revolve computes
 // all layers but the last again), and for more and more until there is one.
-func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	v, err := model.New(c, p.Memory)
+func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
+	k, err := prepare(method, c, p.Memory, slots)
 	if err != nil {
 		return nil, err
 	}
-	z := v.RoundedDown(v.N)
-	d, err := newProgram(method, z)
-	if err != nil {
-		return nil, err
-	}
-	k := &Curve{method, c, v, d}
-	if v.N >= 16 && method != "floating-printed" { // whose sequences need not be plans
+	w := k.w
+	least, _ := w.LeastBound()                                      // in slots it may exceed the memory
+	if w.N >= 16 && method != "floating-printed" && w.Fits(least) { // sequences of floating-printed need not be plans
 		revolve := method == "revolve"
-		least, forwards := v.Bounds()[0].Value-v.Compute(), c.Totals().ForwardTime
+		least, forwards := w.Bounds()[0].Value-w.Compute(), c.Totals().ForwardTime
 		if revolve {
-			least = forwards - v.UF[v.N]
+			least = forwards - w.UF[w.N]
 		}
 		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
-			if err := d.fill(ctx, v.Memory, newBudget(ctx, z, v.Memory, least+more*forwards, revolve)); err != nil {
+			if err := k.d.fill(ctx, w.Memory, newBudget(ctx, w, w.Memory, least+more*forwards, revolve)); err != nil {
 				return nil, err
 			}
-			if len(d.whole().m) > 0 {
+			if len(k.d.whole().m) > 0 {
 				return k.plan(p)
 			}
 		}
 	}
-	if err := d.fill(ctx, v.Memory, nil); err != nil {
+	if err := k.d.fill(ctx, w.Memory, nil); err != nil {
 		return nil, err
 	}
 	return k.plan(p)
@@ -109,9 +135,16 @@ func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.P
 // falling. They are none if nothing fits.
 func (k *Curve) Points() []Point {
 	f := k.d.whole()
-	points := make([]Point, len(f.m))
-	for i := range points {
-		points[i] = Point{Memory: k.v.A[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
+	points := make([]Point, 0, len(f.m))
+	for i, m := range f.m {
+		p := Point{Memory: k.w.A[0] + m, Makespan: k.c.TotalTime() + f.c[i]}
+		if k.slots != nil {
+			p.Memory = k.slots.bytes(int(p.Memory))
+		}
+		if n := len(points); n > 0 && points[n-1].Memory == p.Memory {
+			points = points[:n-1] // several slots in a byte
+		}
+		points = append(points, p)
 	}
 	return points
 }
@@ -123,15 +156,22 @@ func (k *Curve) Plan(memory float64) (*plan.Plan, error) {
 }
 
 func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
-	f := k.d.whole()
-	i := ahead(f.m, -1, p.Memory-k.v.A[0])
+	f, name, memory := k.d.whole(), k.method, p.Memory
+	if k.slots != nil {
+		if !(memory >= 0) || math.IsInf(memory, 1) {
+			return nil, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", model.ErrPlatform, memory)
+		}
+		name = fmt.Sprintf("%s with %d slots, to which sizes are rounded up,", name, k.slots.n)
+		memory = float64(k.slots.down(memory))
+	}
+	i := ahead(f.m, -1, memory-k.w.A[0])
 	switch {
 	case len(f.m) == 0 && k.v.N <= 1024 && k.method == "persistent":
-		return nil, noPlan(k.v, k.method, k.v.A[0]+newLeast(k.v).cost(1, k.v.N), p.Memory)
+		return nil, noPlan(k.v, name, k.v.A[0]+newLeast(k.v).cost(1, k.v.N), p.Memory)
 	case len(f.m) == 0:
-		return nil, noPlan(k.v, k.method, math.Inf(1), p.Memory)
-	case i < 0 || math.IsNaN(p.Memory):
-		return nil, noPlan(k.v, k.method, k.v.A[0]+f.m[0], p.Memory)
+		return nil, noPlan(k.v, name, math.Inf(1), p.Memory)
+	case i < 0 || math.IsNaN(memory):
+		return nil, noPlan(k.v, name, k.Points()[0].Memory, p.Memory)
 	}
 	s := k.v.NewSequence()
 	k.d.append(s, f.m[i])

@@ -305,7 +305,7 @@ func TestRecurrences(t *testing.T) {
 			{"revolve", RevolveCurve, func(m float64) float64 { return slowPersistent(c, true, 1, n, m) }},
 			{"floating", FloatingCurve, func(m float64) float64 { return slowFloating(v, false, 1, n, 1, m) }},
 			{"floating-printed", func(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
-				return newCurve(ctx, "floating-printed", c, platform.Platform{Memory: most})
+				return newCurve(ctx, "floating-printed", c, most, 0)
 			}, func(m float64) float64 { return slowFloating(v, true, 1, n, 1, m) }},
 		} {
 			k, err := x.curve(ctx, c, high)

@@ -20,20 +20,20 @@ import (
 // when no such plan fits, which proves nothing, when the context ends, or as a
 // *TooLargeError. Complexity as of [FloatingCurve].
 func Floating(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return solveExact(ctx, "floating", c, p)
+	return solveExact(ctx, "floating", c, p, 0)
 }
 
 // FloatingPrinted is [Floating] by [004] (2.6) as printed. The plan may need more
 // memory than there is, and its makespan bounds nothing.
 func FloatingPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return solveExact(ctx, "floating-printed", c, p)
+	return solveExact(ctx, "floating-printed", c, p, 0)
 }
 
 // FloatingCurve is the trade-off between memory and makespan of [Floating] up to
 // most bytes. O(N⁴) sums of two step functions of memory, O(N³) of which are
 // kept, 16 bytes a breakpoint: see [PersistentCurve].
 func FloatingCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
-	return newCurve(ctx, "floating", c, platform.Platform{Memory: most})
+	return newCurve(ctx, "floating", c, most, 0)
 }
 
 // moves is the dynamic program of [004] Theorem 5. O(s,t,ℓ) is C_FL(s,t,ℓ,·) less

@@ -21,7 +21,7 @@ import (
 // Only what plans of little recomputation need is computed (see budget), so that
 // this takes less time than a curve.
 func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return solveExact(ctx, "persistent", c, p)
+	return solveExact(ctx, "persistent", c, p, 0)
 }
 
 // PersistentCurve is the trade-off between memory and makespan of persistent
@@ -33,7 +33,7 @@ func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan
 // thousands on networks. Space O(breakpoints), 16 bytes each; beyond 4 GiB it is
 // a *TooLargeError.
 func PersistentCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
-	return newCurve(ctx, "persistent", c, platform.Platform{Memory: most})
+	return newCurve(ctx, "persistent", c, most, 0)
 }
 
 // splits is the dynamic program of [004] Theorem 6. f(s,t) is C_MP(s,t,·) less

@@ -73,7 +73,7 @@ func BenchmarkPersistentSlotsMemory(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				b.ReportMetric(float64(len(k.points)), "points")
+				b.ReportMetric(float64(len(k.Points())), "points")
 			}
 		})
 	}

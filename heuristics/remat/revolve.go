@@ -14,11 +14,11 @@ import (
 // without C_1, and every layer but the last is computed at least twice. Errors
 // and complexity as of [Persistent].
 func Revolve(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return solveExact(ctx, "revolve", c, p)
+	return solveExact(ctx, "revolve", c, p, 0)
 }
 
 // RevolveCurve is the trade-off between memory and makespan of [Revolve] up to
 // most bytes.
 func RevolveCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
-	return newCurve(ctx, "revolve", c, platform.Platform{Memory: most})
+	return newCurve(ctx, "revolve", c, most, 0)
 }

@@ -2,10 +2,8 @@ package remat
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -28,9 +26,13 @@ import (
 // A slotRecurrence evaluates the recurrences of [004] Theorems 5 and 6 as they
 // are printed, number by number.
 type slotRecurrence struct {
-	*slotChain
-	checkMoves bool
-	known      map[[4]int]float64
+	*model.View // in slots
+	checkMoves  bool
+	known       map[[4]int]float64
+}
+
+func newSlotRecurrence(w *model.View, checkMoves bool) *slotRecurrence {
+	return &slotRecurrence{w, checkMoves, map[[4]int]float64{}}
 }
 
 func (r *slotRecurrence) memo(key [4]int, compute func() float64) float64 {
@@ -44,9 +46,9 @@ func (r *slotRecurrence) memo(key [4]int, compute func() float64) float64 {
 
 func (r *slotRecurrence) forward(s, t, h int) int { // M_{F_h}^{s,t}
 	if h == s {
-		return r.delta[t] + r.a[s] + r.oC[s]
+		return int(r.Delta[t] + r.A[s] + r.OC[s])
 	}
-	return r.delta[t] + r.a[h-1] + r.a[h] + r.oC[h]
+	return int(r.Delta[t] + r.A[h-1] + r.A[h] + r.OC[h])
 }
 
 func (r *slotRecurrence) none(s, t, last int) int { // m_∅^{s,t} for last = t
@@ -58,7 +60,7 @@ func (r *slotRecurrence) none(s, t, last int) int { // m_∅^{s,t} for last = t
 }
 
 func (r *slotRecurrence) all(s, t int) int { // m_all^{s,t}
-	return max(r.delta[t]+r.abar[s]+r.oF[s], r.abar[s]+r.delta[s]+r.delta[s-1]+r.oB[s])
+	return int(max(r.Delta[t]+r.Abar[s]+r.OF[s], r.Abar[s]+r.Delta[s]+r.Delta[s-1]+r.OB[s]))
 }
 
 func (r *slotRecurrence) time(s, k int) float64 { // Σ_{s≤h≤k} uF_h
@@ -80,11 +82,11 @@ func (r *slotRecurrence) persistent(s, t, m int) float64 {
 			return best
 		}
 		if m >= r.all(s, t) {
-			best = r.UF[s] + r.persistent(s+1, t, m-r.abar[s]) + r.UB[s]
+			best = r.UF[s] + r.persistent(s+1, t, m-int(r.Abar[s])) + r.UB[s]
 		}
 		if m >= r.none(s, t, t) {
 			for k := s; k < t; k++ {
-				best = min(best, r.time(s, k)+r.persistent(k+1, t, m-r.a[k])+r.persistent(s, k, m))
+				best = min(best, r.time(s, k)+r.persistent(k+1, t, m-int(r.A[k]))+r.persistent(s, k, m))
 			}
 		}
 		return best
@@ -102,22 +104,22 @@ func (r *slotRecurrence) floating(s, t, l, m int) float64 {
 			return best
 		}
 		if m >= r.all(s, t) && s == l {
-			best = r.UF[s] + r.floating(s+1, t, s+1, m-r.abar[s]) + r.UB[s]
+			best = r.UF[s] + r.floating(s+1, t, s+1, m-int(r.Abar[s])) + r.UB[s]
 		}
 		if m < r.none(s, t, t) || t == l {
 			return best
 		}
 		for base := s; base <= l; base++ {
-			if r.a[s-1] > r.a[base-1] {
+			if r.A[s-1] > r.A[base-1] {
 				continue
 			}
-			left := m - r.a[base-1] + r.a[s-1]
+			left := m - int(r.A[base-1]) + int(r.A[s-1])
 			for k := base; k < t; k++ {
 				if r.checkMoves && left < r.none(base, t, k) {
 					continue
 				}
 				for last := max(k, l) + 1; last <= t; last++ {
-					best = min(best, r.time(s, k)+r.floating(k+1, t, last, left-r.a[k])+r.floating(base, last-1, l, left))
+					best = min(best, r.time(s, k)+r.floating(k+1, t, last, left-int(r.A[k]))+r.floating(base, last-1, l, left))
 				}
 			}
 		}
@@ -128,25 +130,16 @@ func (r *slotRecurrence) floating(s, t, l, m int) float64 {
 // slotMethods are the methods over slots.
 var slotMethods = []struct {
 	name       string
-	plan       func(context.Context, *chain.Chain, platform.Platform, int) (*plan.Plan, error)
-	curve      func(context.Context, *chain.Chain, float64, int) (*SlotsCurve, error)
-	recurrence func(z *slotChain) float64
+	recurrence func(w *model.View) float64
 }{
-	{"persistent-slots", PersistentSlots, PersistentSlotsCurve, func(z *slotChain) float64 {
-		r := slotRecurrence{z, true, map[[4]int]float64{}}
-		return r.persistent(1, z.N, z.slots-z.a[0])
+	{"persistent-slots", func(w *model.View) float64 {
+		return newSlotRecurrence(w, true).persistent(1, w.N, int(w.Memory-w.A[0]))
 	}},
-	{"floating-slots", FloatingSlots, FloatingSlotsCurve, func(z *slotChain) float64 {
-		r := slotRecurrence{z, true, map[[4]int]float64{}}
-		return r.floating(1, z.N, 1, z.slots-z.a[0])
+	{"floating-slots", func(w *model.View) float64 {
+		return newSlotRecurrence(w, true).floating(1, w.N, 1, int(w.Memory-w.A[0]))
 	}},
-	{"floating-slots-printed", FloatingSlotsPrinted, func(ctx context.Context, c *chain.Chain, memory float64, slots int) (*SlotsCurve,
-		error,
-	) {
-		return floatingSlotsCurve(ctx, "floating-slots-printed", c, memory, slots, true)
-	}, func(z *slotChain) float64 {
-		r := slotRecurrence{z, false, map[[4]int]float64{}}
-		return r.floating(1, z.N, 1, z.slots-z.a[0])
+	{"floating-printed", func(w *model.View) float64 {
+		return newSlotRecurrence(w, false).floating(1, w.N, 1, int(w.Memory-w.A[0]))
 	}},
 }
 
@@ -182,7 +175,7 @@ func slotRun(t interface {
 }, method int, c *chain.Chain, memory float64, slots int,
 ) float64 {
 	t.Helper()
-	p, err := slotMethods[method].plan(context.Background(), c, platform.Platform{Memory: memory}, slots)
+	p, err := solveInSlots(context.Background(), slotMethods[method].name, c, platform.Platform{Memory: memory}, slots)
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.Is(err, plan.ErrNoPlan) || errors.As(err, &infeasible):
@@ -213,11 +206,11 @@ func TestSlotsRandom(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, slots := range []int{int(memory), 1 + r.IntN(40), 2 * int(memory)} {
-			z := newSlotChain(v, memory, slots)
+			w := (&slotted{slots, memory}).round(v)
 			var got [3]float64
 			for m, method := range slotMethods {
 				got[m] = slotRun(t, m, c, memory, slots)
-				if want := method.recurrence(z); got[m] != want {
+				if want := method.recurrence(w); got[m] != want {
 					t.Fatalf("chain %d, %s in %g bytes, %d slots: %g, the recurrence says %g\n%+v", i, method.name, memory, slots, got[m], want, c)
 				}
 				if m != slotPrinted && got[m] < optimum {
@@ -254,7 +247,7 @@ func TestSlotsCurve(t *testing.T) {
 		c := random.Chain(r, 1+r.IntN(6))
 		memory := math.Max(1, storeAll(model.FromChain(c)).Peak)
 		for m, method := range slotMethods {
-			k, err := method.curve(context.Background(), c, memory, int(memory))
+			k, err := curveInSlots(context.Background(), method.name, c, memory, int(memory))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -325,40 +318,48 @@ func TestSlotsTendToExact(t *testing.T) {
 	})
 }
 
-// Every entry of the tables is the recurrence's number, for enough slots to have
-// the bounds on them in all places of a block.
+// Every value of the functions is the recurrence's number.
 func TestSlotsEntries(t *testing.T) {
 	r := testfile.Random(t, 17, 18)
 	for i := range 60 {
 		c := random.Chain(r, 1+r.IntN(5))
 		v := model.FromChain(c)
-		z := newSlotChain(v, math.Max(1, storeAll(v).Peak), 30+r.IntN(100))
-		p, f, printed := newPersistentSlots(z), newFloatingSlots(z, false), newFloatingSlots(z, true)
-		p.fill(context.Background())
-		f.fill(context.Background())
-		printed.fill(context.Background())
-		persistent := slotRecurrence{z, true, map[[4]int]float64{}}
-		floating := slotRecurrence{z, true, map[[4]int]float64{}}
-		asPrinted := slotRecurrence{z, false, map[[4]int]float64{}}
-		for s := 1; s <= z.N; s++ {
-			for t1 := s; t1 <= z.N; t1++ {
+		slots := 30 + r.IntN(100)
+		w := (&slotted{slots, math.Max(1, storeAll(v).Peak)}).round(v)
+		p := &splits{v: w, forwardsKeep: true}
+		f, printed := &moves{v: w}, &moves{v: w, printed: true}
+		for _, d := range []exactProgram{p, f, printed} {
+			if err := d.fill(context.Background(), w.Memory, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		persistent, floating, asPrinted := newSlotRecurrence(w, true), newSlotRecurrence(w, true), newSlotRecurrence(w, false)
+		for s := 1; s <= w.N; s++ {
+			left := w.Memory - w.A[0]
+			if s > 1 {
+				left -= w.A[s-1]
+			}
+			for t1 := s; t1 <= w.N; t1++ {
 				time := 0.0 // Σ_{s≤h≤t} uF_h + Σ_{ℓ≤h≤t} uB_h
 				for h := s; h <= t1; h++ {
-					time += z.UF[h] + z.UB[h]
+					time += w.UF[h] + w.UB[h]
 				}
 				for l := s; l <= t1; l++ {
-					for m := 0; m <= z.slots-z.a[0]; m++ {
-						if got, want := p.value(s, t1, m)+time, persistent.persistent(s, t1, m); l == s && got != want {
+					for m := 0; m <= int(left); m++ {
+						if got, want := p.cost(s, t1).value(float64(m))+time, persistent.persistent(s, t1, m); l == s && got != want {
 							t.Fatalf("chain %d, C_MP(%d,%d,%d) = %g, want %g", i, s, t1, m, got, want)
 						}
-						if got, want := f.value(s, t1, l, m)+time, floating.floating(s, t1, l, m); got != want {
+						if s == 1 && l > 1 {
+							continue // a_0 does not move: these are in no plan
+						}
+						if got, want := f.cost(s, t1, l).value(float64(m))+time, floating.floating(s, t1, l, m); got != want {
 							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) = %g, want %g", i, s, t1, l, m, got, want)
 						}
-						if got, want := printed.value(s, t1, l, m)+time, asPrinted.floating(s, t1, l, m); got != want {
+						if got, want := printed.cost(s, t1, l).value(float64(m))+time, asPrinted.floating(s, t1, l, m); got != want {
 							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) as printed = %g, want %g", i, s, t1, l, m, got, want)
 						}
 					}
-					time -= z.UB[l]
+					time -= w.UB[l]
 				}
 			}
 		}
@@ -519,7 +520,7 @@ func TestSlotsCounterexamples(t *testing.T) {
 			if math.IsInf(x.printed, 1) {
 				return
 			}
-			p, err := FloatingSlotsPrinted(context.Background(), x.c, platform.Platform{Memory: x.memory}, int(x.memory))
+			p, err := solveInSlots(context.Background(), "floating-printed", x.c, platform.Platform{Memory: x.memory}, int(x.memory))
 			if err != nil || p.Claims.PeakMemory != x.peak {
 				t.Errorf("the printed one's plan: error %v, %+v, want a peak of %g", err, p.Claims, x.peak)
 			}
@@ -529,11 +530,11 @@ func TestSlotsCounterexamples(t *testing.T) {
 
 func TestSlotsRounding(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
-		z := &slotChain{
-			slots:  rapid.IntRange(1, 1<<30).Draw(t, "slots"),
+		z := &slotted{
+			n:      rapid.IntRange(1, 1<<30).Draw(t, "slots"),
 			memory: float64(rapid.Uint64Range(1, 1<<52).Draw(t, "memory")),
 		}
-		k := rapid.IntRange(0, z.slots).Draw(t, "k")
+		k := rapid.IntRange(0, z.n).Draw(t, "k")
 		bytes := z.bytes(k)
 		if z.down(bytes) < k || z.up(bytes) < k {
 			t.Fatalf("%d slots are %v bytes, in which %d slots fit, and which take %d", k, bytes, z.down(bytes), z.up(bytes))
@@ -541,11 +542,11 @@ func TestSlotsRounding(t *testing.T) {
 		if k > 0 && (z.down(bytes-1) >= k || z.up(bytes-1) > k) {
 			t.Fatalf("%d slots are %v bytes; in one less fit %d slots, it takes %d", k, bytes, z.down(bytes-1), z.up(bytes-1))
 		}
-		if up, down := z.up(z.memory+1), z.down(z.memory+1); up != z.slots+1 || down != z.slots {
+		if up, down := z.up(z.memory+1), z.down(z.memory+1); up != z.n+1 || down != z.n {
 			t.Fatalf("more than the memory: %d and %d", up, down)
 		}
 	})
-	if z := (&slotChain{slots: 7}); z.up(0) != 0 || z.up(1) != 8 || z.down(0) != 7 || z.bytes(7) != 0 {
+	if z := (&slotted{n: 7}); z.up(0) != 0 || z.up(1) != 8 || z.down(0) != 7 || z.bytes(7) != 0 {
 		t.Errorf("no memory: %d, %d, %d", z.up(0), z.up(1), z.down(0))
 	}
 }
@@ -553,7 +554,7 @@ func TestSlotsRounding(t *testing.T) {
 func TestSlotsBadInput(t *testing.T) {
 	ctx := context.Background()
 	small := slotFig23(4)
-	long := &chain.Chain{Layers: make([]chain.Layer, 1_000_000)}
+	long := &chain.Chain{Layers: make([]chain.Layer, 100_000)}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	broken := slotFig23(4)
@@ -570,14 +571,14 @@ func TestSlotsBadInput(t *testing.T) {
 		}{
 			{"no slots", ctx, small, 15, 0, ErrSlots, "was given 0, it needs at least 1"},
 			{"negative slots", ctx, small, 15, -3, ErrSlots, "was given -3"},
-			{"absurd slots", ctx, small, 15, math.MaxInt, plan.ErrNoPlan, "needs tables of"},
-			{"a million layers", ctx, long, 15, 500, plan.ErrNoPlan, "on 1000000 layers with 500 slots needs tables of"},
+			{"absurd slots", ctx, small, 15, math.MaxInt, ErrSlots, "takes at most"},
+			{"100,000 layers", ctx, long, 15, 500, plan.ErrNoPlan, "on 100000 layers needs tables of"},
 			{"bad chain", ctx, broken, 15, 15, model.ErrChain, "layers[2].saved"},
 			{"bad memory", ctx, small, math.NaN(), 15, model.ErrPlatform, "NaN"},
 			{"cancelled", cancelled, small, 15, 15, plan.ErrNoPlan, context.Canceled.Error()},
 			{"too few slots", ctx, small, 15, 3, plan.ErrNoPlan, "with 3 slots, to which sizes are rounded up, finds nothing in 15 bytes"},
 		} {
-			p, err := method.plan(x.ctx, x.c, platform.Platform{Memory: x.memory}, x.slots)
+			p, err := solveInSlots(x.ctx, method.name, x.c, platform.Platform{Memory: x.memory}, x.slots)
 			if p != nil || !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s, %s: plan %v, error %v", method.name, x.name, p, err)
 			}
@@ -586,11 +587,11 @@ func TestSlotsBadInput(t *testing.T) {
 			}
 		}
 		var large *TooLargeError
-		_, err := method.curve(ctx, long, 15, 500)
-		if !errors.As(err, &large) || large.Need < 1e15 || large.Limit != tableLimit {
+		_, err := curveInSlots(ctx, method.name, long, 15, 500)
+		if !errors.As(err, &large) || large.Need < 1e11 || large.Limit != tableLimit {
 			t.Errorf("%s: error %#v", method.name, err)
 		}
-		k, err := method.curve(ctx, small, 15, 15)
+		k, err := curveInSlots(ctx, method.name, small, 15, 15)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -622,7 +623,7 @@ func TestSlotsSmallChains(t *testing.T) {
 		if got := slotRun(t, m, nothing, 1, 1); got != 7 {
 			t.Errorf("%s, sizes zero: %g, want 7", method.name, got)
 		}
-		if k, err := method.curve(context.Background(), nothing, 0, 1); err != nil || len(k.Points()) != 1 || k.Points()[0] != (Point{0, 7}) {
+		if k, err := curveInSlots(context.Background(), method.name, nothing, 0, 1); err != nil || len(k.Points()) != 1 || k.Points()[0] != (Point{0, 7}) {
 			t.Errorf("%s, sizes zero and no memory: error %v, points %v", method.name, err, k.Points())
 		}
 	}
@@ -638,40 +639,10 @@ func TestSlotsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		reason := errors.New("enough")
 		timer := time.AfterFunc(30*time.Millisecond, func() { cancel(reason) })
-		p, err := slotMethods[x.method].plan(ctx, c, platform.Platform{Memory: memory}, x.slots)
+		p, err := solveInSlots(ctx, slotMethods[x.method].name, c, platform.Platform{Memory: memory}, x.slots)
 		timer.Stop()
 		if p != nil || !errors.Is(err, reason) || !errors.Is(err, plan.ErrNoPlan) {
 			t.Errorf("%s: plan %v, error %v", slotMethods[x.method].name, p != nil, err)
 		}
-	}
-}
-
-// Tables are the same to the bit with and without vector instructions: this is
-// run with the build tag purego, too.
-func TestSlotsTables(t *testing.T) {
-	sum := func(tables ...[]float64) uint64 {
-		h := fnv.New64a()
-		for _, table := range tables {
-			for _, x := range table {
-				var b [8]byte
-				binary.LittleEndian.PutUint64(b[:], math.Float64bits(x))
-				h.Write(b[:])
-			}
-		}
-		return h.Sum64()
-	}
-	c := slotResNet(61)
-	z := newSlotChain(model.FromChain(c), 0.4*storeAll(model.FromChain(c)).Peak, 150)
-	p := newPersistentSlots(z)
-	p.fill(context.Background())
-	c = slotResNet(25)
-	z = newSlotChain(model.FromChain(c), 0.6*storeAll(model.FromChain(c)).Peak, 150)
-	f := newFloatingSlots(z, false)
-	f.fill(context.Background())
-	if got, want := sum(p.table), uint64(0x58fda498e1b482fa); got != want {
-		t.Errorf("persistent-slots: %#x, want %#x", got, want)
-	}
-	if got, want := sum(f.table), uint64(0x1c2a1e1fd70c61b5); got != want {
-		t.Errorf("floating-slots: %#x, want %#x", got, want)
 	}
 }

@@ -223,7 +223,7 @@ func exactCurve(work func(context.Context, *chain.Chain, float64) (*remat.Curve,
 	}
 }
 
-func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat.SlotsCurve, error)) curveOnChain {
+func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat.Curve, error)) curveOnChain {
 	return func(ctx context.Context, in *solve.Instance, s solve.Setting, most float64) (solve.Tradeoff, error) {
 		t, err := work(ctx, in.Chain(), most, s.Slots)
 		return tradeoff(t, err)
@@ -231,10 +231,7 @@ func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat
 }
 
 // tradeoff adapts a curve of package remat.
-func tradeoff[T interface {
-	Points() []remat.Point
-	Plan(memory float64) (*plan.Plan, error)
-}](t T, err error) (solve.Tradeoff, error) {
+func tradeoff(t *remat.Curve, err error) (solve.Tradeoff, error) {
 	if err != nil {
 		return solve.Tradeoff{}, tooLarge(err)
 	}
