@@ -3,6 +3,8 @@ package solvers
 import (
 	"math"
 	"time"
+
+	"workbench/model/platform"
 )
 
 // progress is Problem.OnProgress.
@@ -27,7 +29,7 @@ func (s *solving) progress(p Progress) {
 	}
 	if s.best != nil {
 		q.Objective = s.bestObj
-		q.Gap = Gap(q.Objective, q.Bound)
+		q.Gap = math.Abs(platform.Gap(q.Objective, q.Bound))
 	}
 	if s.best != nil && (before == nil || &s.best[0] != &before[0]) {
 		q.X = append([]float64(nil), s.best...)

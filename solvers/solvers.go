@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"workbench/model/milp"
+	"workbench/model/platform"
 )
 
 // Backend solves models. Solve must be safe for concurrent use, must not keep
@@ -219,22 +220,11 @@ func (r *Result) Objective() (float64, bool) {
 	return r.Obj, ok
 }
 
-// Gap returns |objective − bound| / max(1e-10, |objective|), a fraction, or
-// NaN without a solution.
+// Gap returns the size of [platform.Gap], NaN without a solution.
 func (r *Result) Gap() float64 {
 	obj, ok := r.Objective()
 	if !ok {
 		return math.NaN()
 	}
-	return Gap(obj, r.Bound)
-}
-
-// Gap returns |objective − bound| / max(1e-10, |objective|): a fraction, +Inf
-// without a finite bound, NaN if the objective is NaN. The place where a gap is
-// computed.
-func Gap(objective, bound float64) float64 {
-	if objective == bound {
-		return 0
-	}
-	return math.Abs(objective-bound) / math.Max(1e-10, math.Abs(objective))
+	return math.Abs(platform.Gap(obj, r.Bound))
 }

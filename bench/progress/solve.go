@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"workbench/bench/solve"
-	"workbench/solvers"
+	"workbench/model/platform"
 )
 
 // Solve shows a running solve: one line redrawn in place on a terminal,
@@ -131,7 +131,7 @@ func (s *Solve) print(p solve.Progress) {
 	if !math.IsInf(p.Bound, 0) && !math.IsNaN(p.Bound) {
 		bound = s.write(p.Bound)
 		if !math.IsNaN(p.Objective) {
-			gap = fmt.Sprintf("%.3f %%", 100*solvers.Gap(p.Objective, p.Bound))
+			gap = fmt.Sprintf("%.3f %%", 100*math.Abs(platform.Gap(p.Objective, p.Bound)))
 		}
 	}
 	if s.tty {

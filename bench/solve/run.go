@@ -325,7 +325,7 @@ func (r *Result) withBounds(more ...Bound) {
 func (r *Result) proves(c proof.Claim) bool {
 	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
 		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
-		return !math.IsInf(c.Value, 0) && RelativeGap(c.Value, b.Value) <= Tolerance &&
+		return !math.IsInf(c.Value, 0) && platform.Gap(c.Value, b.Value) <= Tolerance &&
 			!slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
 	})
 }
@@ -377,7 +377,7 @@ func better(a, b *Bound) *Bound {
 func (r *Result) judge() {
 	r.Status, r.OptimalWithin = Feasible, nil
 	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
-		disproved := RelativeGap(*r.Objective, c.Value) < -Tolerance
+		disproved := platform.Gap(*r.Objective, c.Value) < -Tolerance
 		if disproved {
 			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; the plan disproves what %s claims, %v s", c.By, c.Value), "; ")
 		}
@@ -385,23 +385,23 @@ func (r *Result) judge() {
 	})
 	for i := range r.Bounds {
 		b := &r.Bounds[i]
-		if RelativeGap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
+		if platform.Gap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
 			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By,
 				b.Value, b.Proof))
 			return
 		}
 	}
-	if r.Conditional != nil && RelativeGap(*r.Objective, r.Conditional.Value) <= Tolerance {
+	if r.Conditional != nil && platform.Gap(*r.Objective, r.Conditional.Value) <= Tolerance {
 		r.OptimalWithin = r.Conditional.Assumptions
 	}
 	if r.Bound == nil {
 		return
 	}
-	gap := RelativeGap(*r.Objective, r.Bound.Value)
+	gap := platform.Gap(*r.Objective, r.Bound.Value)
 	r.Gap = &gap
 	// The bound may be a certified one, preferred to one of a search that is higher.
 	closes := func(b Bound) bool {
-		return len(b.Assumptions) == 0 && RelativeGap(*r.Objective, b.Value) <= Tolerance
+		return len(b.Assumptions) == 0 && platform.Gap(*r.Objective, b.Value) <= Tolerance
 	}
 	if slices.ContainsFunc(r.Bounds, closes) {
 		r.Status, r.OptimalWithin = Optimal, nil
@@ -430,12 +430,4 @@ func JudgeTogether(results []*Result) (bound, conditional *Bound) {
 		r.withBounds(all...)
 	}
 	return best(all, func(*Bound) bool { return true })
-}
-
-// RelativeGap returns (objective − bound) / objective, 0 for two zeros.
-func RelativeGap(objective, bound float64) float64 {
-	if objective == bound {
-		return 0
-	}
-	return (objective - bound) / math.Max(math.Abs(objective), 1e-300)
 }

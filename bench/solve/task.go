@@ -14,6 +14,7 @@ import (
 	"workbench/model/certificate"
 	"workbench/model/milp"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/verify"
 	"workbench/solvers"
 )
@@ -76,7 +77,7 @@ func (out *Outcome) UpdateIncumbent(in *Instance, p *plan.Plan) {
 	if out.Plan != nil && !(objective < out.objective) {
 		return
 	}
-	if !(math.Abs(RelativeGap(p.Claims.Makespan, report.Makespan)) <= Exactness) {
+	if !(math.Abs(platform.Gap(p.Claims.Makespan, report.Makespan)) <= Exactness) {
 		timed := *p
 		timed.Claims.Makespan, p = report.Makespan, &timed
 	}

@@ -11,6 +11,7 @@ import (
 
 	"workbench/bench/solve"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/proof"
 )
 
@@ -303,12 +304,12 @@ func (l *leanResult) full(t *Task) *solve.Result {
 		r.Bound, r.Conditional = l.Unconditional.full(), l.Bound.full()
 	}
 	r.Claims, r.Ended = l.Claims, l.Ended
-	if c := r.Conditional; c != nil && r.Objective != nil && solve.RelativeGap(*r.Objective, c.Value) <= solve.Tolerance &&
+	if c := r.Conditional; c != nil && r.Objective != nil && platform.Gap(*r.Objective, c.Value) <= solve.Tolerance &&
 		r.Status != solve.Optimal {
 		r.OptimalWithin = c.Assumptions
 	}
 	if r.Objective != nil && r.Bound != nil && r.Status != solve.Failed {
-		gap := max(0, solve.RelativeGap(*r.Objective, r.Bound.Value))
+		gap := max(0, platform.Gap(*r.Objective, r.Bound.Value))
 		r.Gap = &gap
 	}
 	if l.OwnBound != nil {

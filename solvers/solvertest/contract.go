@@ -209,7 +209,7 @@ func verify(m *milp.Model, o *solvers.Options, r *solvers.Result) error {
 		return fmt.Errorf("bound %v on the wrong side of objective %v", r.Bound, obj)
 	}
 	gap := math.Abs(obj - r.Bound)
-	if got, want := r.Gap(), gap/math.Max(1e-10, math.Abs(obj)); !near(got, want, 1e-9) && got != want {
+	if got, want := r.Gap(), gap/math.Max(1e-300, math.Abs(obj)); !near(got, want, 1e-9) && got != want {
 		return fmt.Errorf("gap %v, recomputed %v", got, want)
 	}
 	asked := math.Max(o.AbsGap.Value, o.RelGap.Value*math.Abs(obj))

@@ -114,7 +114,7 @@ func layoutTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 		lines = append(lines, solve.Line{Label: fmt.Sprintf("stage %d", k+1), Text: text})
 	}
 	if own := ownBound(in, r.Plan); own > 0 && r.Bound != nil {
-		gap := func(bound float64) float64 { return 100 * max(0, solve.RelativeGap(value, bound)) }
+		gap := func(bound float64) float64 { return 100 * max(0, platform.Gap(value, bound)) }
 		lines = append(lines, solve.Line{Label: "layouts", Text: fmt.Sprintf("this layout: gap %.3f %%; all layouts: gap %.3f %%",
 			gap(max(own, r.Bound.Value)), gap(r.Bound.Value))})
 	}

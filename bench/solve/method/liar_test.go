@@ -77,7 +77,7 @@ func TestLiarsCostThemselvesOnly(t *testing.T) {
 			spoil(c)
 			r := runAs(t, x.problem, in, s, c)
 			switch {
-			case r.Objective == nil || solve.RelativeGap(*r.Objective, *honest.Objective) > solve.Exactness || r.Status != honest.Status:
+			case r.Objective == nil || platform.Gap(*r.Objective, *honest.Objective) > solve.Exactness || r.Status != honest.Status:
 				t.Errorf("%s, %s lies: %s %v %s, without it %s %v", c.name, part, r.Status, r.Objective, r.Error, honest.Status, *honest.Objective)
 			case !strings.Contains(r.Note, "the plan of liar breaks"):
 				t.Errorf("%s, %s lies: nobody is told: %q", c.name, part, r.Note)

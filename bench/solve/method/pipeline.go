@@ -20,7 +20,6 @@ import (
 	view "workbench/model/problem/pipeline"
 	"workbench/model/proof"
 	"workbench/model/testcase"
-	"workbench/solvers"
 )
 
 // Defaults of the pipeline's platform, where the user does not say.
@@ -319,7 +318,7 @@ func closedWithin(out *solve.Outcome, s *solve.Setting) bool {
 		return false
 	}
 	for _, b := range out.Bounds {
-		if b.Proof.Trusted() && solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*solve.Tolerance) {
+		if b.Proof.Trusted() && platform.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*solve.Tolerance) {
 			return true
 		}
 	}

@@ -338,7 +338,7 @@ func (row *Row) set(step, peak, compute float64) {
 	}
 	row.StepTime, row.Slowdown, row.Peak = &step, &slowdown, &peak
 	if row.Bound != nil {
-		gap := max(0, solve.RelativeGap(step, row.Bound.Value))
+		gap := max(0, platform.Gap(step, row.Bound.Value))
 		row.Gap = &gap
 	}
 }
@@ -392,7 +392,7 @@ func (r *Ranking) setBound() error {
 		}
 	}
 	first := r.Best()
-	if first != nil && r.Bound != nil && solve.RelativeGap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
+	if first != nil && r.Bound != nil && platform.Gap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
 		first.Problem != method.WeightOffload().Name {
 		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime,
 			r.Bound.By, r.Bound.Value)

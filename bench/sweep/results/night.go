@@ -14,6 +14,7 @@ import (
 	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/bench/sweep/store"
+	"workbench/model/platform"
 )
 
 // Night is what a sweep left.
@@ -189,7 +190,7 @@ func InstanceName(r *sweep.Row) string {
 
 // Gap returns (objective − bound) / objective; less than 10⁻⁹ is 0.
 func Gap(objective, bound float64) float64 {
-	gap := solve.RelativeGap(objective, bound)
+	gap := platform.Gap(objective, bound)
 	if gap < leastGap {
 		return 0
 	}

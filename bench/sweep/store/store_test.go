@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // row is a row as a MILP makes it, with everything a row may have.
 func row(i int) *sweep.Row {
 	objective, peak, throughput := 1.2345678901234567+float64(i), 8.1e9, 25.920000000000002
-	gap := solve.RelativeGap(objective, 1.2)
+	gap := platform.Gap(objective, 1.2)
 	nodes := int64(8123)
 	t := sweep.Task{
 		Format: sweep.TaskFormat, Problem: "remat", Method: "chain-milp", Instance: "zoo:resnet50?image=500&batch=16",
@@ -138,7 +138,7 @@ func TestRoundTripAny(t *testing.T) {
 			x.Bound, x.OwnBound, x.Backend, x.Formulation, x.Nodes = nil, nil, nil, nil, nil
 		}
 		if x.Objective != nil && x.Bound != nil {
-			gap := max(0, solve.RelativeGap(*x.Objective, x.Bound.Value))
+			gap := max(0, platform.Gap(*x.Objective, x.Bound.Value))
 			x.Gap = &gap
 		}
 		line, err := store.Encode(r)
