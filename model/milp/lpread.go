@@ -157,8 +157,10 @@ func (p *lpReader) section() string {
 		return ""
 	}
 	word := strings.ToLower(t.text)
-	if next := p.tokens[min(p.at+1, len(p.tokens)-1)]; word == "general" && next.line == t.line && strings.HasPrefix(strings.ToLower(next.text), "constraint") {
-		word = "general_constraints"
+	if word == "general" && p.at+1 < len(p.tokens) { // Gurobi's section is two words
+		if next := p.tokens[p.at+1]; next.line == t.line && strings.HasPrefix(strings.ToLower(next.text), "constraint") {
+			word = "general_constraints"
+		}
 	}
 	return lpSections[word]
 }
