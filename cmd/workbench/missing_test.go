@@ -27,8 +27,8 @@ func TestWithoutSolvers(t *testing.T) {
 		code           int
 	}{
 		{args: "solve --problem weight-offload zoo:vgg16 --method greedy --quiet", out: "verified by replay"},
-		{args: "solve --problem weight-offload zoo:vgg16 --quiet", err: "HiGHS is not built in", code: exitInternal},
-		{args: "solve --problem weight-offload zoo:vgg16 --backend lpsolve --quiet", err: "lp_solve", code: exitInternal},
+		{args: "solve --problem weight-offload zoo:vgg16 --quiet", err: "HiGHS is not built in", code: exitUsage},
+		{args: "solve --problem weight-offload zoo:vgg16 --backend lpsolve --quiet", err: "lp_solve", code: exitUsage},
 		{args: "doctor", out: "missing", err: "no MILP backend", code: exitInternal},
 	}
 	for _, tt := range tests {

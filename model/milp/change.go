@@ -91,7 +91,7 @@ func (m *Model) SetCoef(c Constr, v Var, a float64) {
 		case k >= 0:
 			col, val = slices.Delete(col, k, k+1), slices.Delete(val, k, k+1)
 		}
-		m.replaceEntries(int(c.id), col, val)
+		replaceEntries(m, int(c.id), col, val)
 	}
 }
 
@@ -106,11 +106,11 @@ func (m *Model) RemoveRow(c Constr) {
 	m.when = slices.DeleteFunc(slices.Clone(m.when), func(x condition) bool { return x.row == int(c.id) })
 	m.rowLower, m.rowUpper = slices.Clone(m.rowLower), slices.Clone(m.rowUpper)
 	m.rowLower[c.id], m.rowUpper[c.id] = -inf, inf
-	m.replaceEntries(int(c.id), nil, nil)
+	replaceEntries(m, int(c.id), nil, nil)
 }
 
 // replaceEntries gives row i other entries, in arrays that no copy of m shares.
-func (m *Model) replaceEntries(i int, col []int32, val []float64) {
+func replaceEntries(m *Model, i int, col []int32, val []float64) {
 	from, to := m.start[i], m.start[i+1]
 	grown := int32(len(col)) - (to - from)
 	m.col, m.val = slices.Concat(m.col[:from], col, m.col[to:]), slices.Concat(m.val[:from], val, m.val[to:])

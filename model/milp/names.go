@@ -107,7 +107,7 @@ func replaceIllegal(s string, ok func(c byte) bool) string {
 }
 
 // crossed returns an error naming the first bounds or sides of m that cross.
-func (m *Model) crossed() error {
+func crossed(m *Model) error {
 	for j, lo := range m.lower {
 		if lo > m.upper[j] {
 			return fmt.Errorf("variable %s: bounds [%v, %v]: %w", m.colName(j), lo, m.upper[j], ErrCrossed)
@@ -126,7 +126,7 @@ func (m *Model) writable() error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	return m.crossed()
+	return crossed(m)
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -30,7 +30,7 @@ func number(x float64) string {
 // String returns a line with the name and size of m. See [Model.Print] for all
 // of it.
 func (m *Model) String() string {
-	return size(m.name, len(m.rowLower), m.kinds(), len(m.col))
+	return size(m.name, len(m.rowLower), kinds(m), len(m.col))
 }
 
 // size is the first line of what is printed of a model.

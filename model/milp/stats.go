@@ -92,7 +92,7 @@ type Stats struct {
 // O(columns + rows + nonzeros).
 func (m *Model) Stats() *Stats {
 	m = m.Plain()
-	s := &Stats{Name: m.name, Rows: len(m.rowLower), Nonzeros: len(m.col), Columns: m.kinds()}
+	s := &Stats{Name: m.name, Rows: len(m.rowLower), Nonzeros: len(m.col), Columns: kinds(m)}
 	entries := make([]int, len(m.lower)) // by column
 	for _, info := range m.Groups() {
 		s.Groups = append(s.Groups, GroupStats{GroupInfo: info})
@@ -141,7 +141,7 @@ func (m *Model) Stats() *Stats {
 	return s
 }
 
-func (m *Model) kinds() Kinds {
+func kinds(m *Model) Kinds {
 	var n Kinds
 	for j, k := range m.kind {
 		n.add(k, m.lower[j], m.upper[j])
