@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"workbench/bench/atomicfile"
 	"workbench/bench/progress"
 	"workbench/bench/render"
+	"workbench/bench/render/page"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -27,6 +30,7 @@ type curveOptions struct {
 	points         int
 	over, at       string
 	plot, quantity string
+	html           string
 }
 
 // quantities are what a curve may show.
@@ -63,6 +67,10 @@ func newCurve(s streams) *cli.Command {
 			Destination: &o.at, Category: "instance",
 		},
 		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
+		&cli.StringFlag{
+			Name: "html", Usage: "write the fastest plan for each value as a page with a slider to `FILE`", Destination: &o.html,
+			Category: "output",
+		},
 		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of " +
 			"activations moved to the host", Value: string(curve.Makespan), Destination: &o.quantity, Category: "output"},
 	)
@@ -125,11 +133,60 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if err := result.Err(); err != nil {
 		return err
 	}
+	if o.html != "" {
+		if err := sliderPage(s, o.html, j, result); err != nil {
+			return err
+		}
+	}
 	if o.plot == "" {
 		return nil
 	}
 	figure := plots.Curve(result, j.Problem, quantity)
 	return drawFigure(s, o.plot, format, figure)
+}
+
+// mostShown is how many plans a page with a slider has.
+const mostShown = 40
+
+// sliderPage writes the fastest plans of a curve as one page, those of smaller values first; over memory only plans that are faster
+// than all with less.
+func sliderPage(s streams, file string, j *job, c *curve.Curve) error {
+	var points []curve.CurvePoint
+	for k := range c.Series {
+		points = append(points, c.Series[k].Points...)
+	}
+	points = slices.DeleteFunc(points, func(p curve.CurvePoint) bool { return p.Plan == nil })
+	slices.SortStableFunc(points, func(a, b curve.CurvePoint) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(*a.Makespan, *b.Makespan))
+	})
+	var kept []curve.CurvePoint
+	for _, p := range points {
+		n := len(kept)
+		faster := n == 0 || *p.Makespan < *kept[n-1].Makespan*(1-solve.Exactness)
+		if faster || c.Over != curve.OverMemory && p.At > kept[n-1].At {
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("--html %s: %w to show", file, plan.ErrNoPlan)
+	}
+	var plans []page.Plan
+	for k := range min(len(kept), mostShown) {
+		p := kept[k*(len(kept)-1)/max(1, min(len(kept), mostShown)-1)]
+		at := j.Memory(p.At)
+		switch c.Over {
+		case curve.OverBandwidth:
+			at = platform.FormatRate(p.At)
+		case curve.OverProcessors:
+			at = platform.Count(int(p.At), "GPU")
+		}
+		plans = append(plans, page.Plan{
+			Name:     fmt.Sprintf("%s: %s by %s", at, j.Problem.Write(*p.Makespan), p.Plan.Method),
+			Instance: j.Instance.Instance, Plan: p.Plan, Timeline: j.Problem.Timeline, Tensors: j.Problem.Tensors,
+		})
+	}
+	title := fmt.Sprintf("%s of %s", j.Problem.Name, j.Instance.Name)
+	return atomicfile.Write(file, s.out, func(w io.Writer) error { return page.WriteSlider(w, title, string(c.Over), plans) })
 }
 
 // axis returns what the curve is over, and at which increasing values.

@@ -66,6 +66,15 @@ const mostResident = 10
 
 // Write writes one page with plans on one time axis. The file refers to nothing outside itself.
 func Write(w io.Writer, title string, plans ...Plan) error {
+	return write(w, title, "", plans)
+}
+
+// WriteSlider writes one page that shows one of several plans, which a slider chooses by name; label says what it moves over.
+func WriteSlider(w io.Writer, title, label string, plans []Plan) error {
+	return write(w, title, label, plans)
+}
+
+func write(w io.Writer, title, slider string, plans []Plan) error {
 	var list []shown
 	for _, p := range plans {
 		x, err := show(p)
@@ -74,7 +83,7 @@ func Write(w io.Writer, title string, plans ...Plan) error {
 		}
 		list = append(list, x)
 	}
-	data, err := json.Marshal(map[string]any{"plans": list}) // escapes <, so that no text ends the element
+	data, err := json.Marshal(map[string]any{"plans": list, "slider": slider}) // escapes <, so that no text ends the element
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ function draw(p) {
   for (const t of ticks(a, b, n)) { const s = p.time(t); g.fillText(s, Math.min(x(t) - 10, width - 70), height - 10); }
 }
 
-function redraw() { plans.forEach(draw); }
+function redraw() { plans.filter(p => !p.section.hidden).forEach(draw); }
 
 function zoom(factor, at) {
   const [a, b] = view, w = Math.min(whole[1] - whole[0], Math.max((whole[1] - whole[0]) / 1e5, (b - a) * factor));
@@ -147,7 +147,7 @@ for (const p of plans) {
   pre.textContent = p.summary.trimEnd();
   p.canvas = document.createElement("canvas"); p.canvas.tabIndex = 0; p.canvas.setAttribute("role", "img");
   p.canvas.setAttribute("aria-label", `timeline of ${p.name}: ${p.boxes.length} operations in ${time(p.end)}`);
-  section.append(pre, p.canvas);
+  section.append(pre, p.canvas); p.section = section;
   if (p.resident.length) {
     const h = document.createElement("h2"), box = document.createElement("div"), table = document.createElement("table");
     h.textContent = "Largest tensors at the peak"; box.className = "scroll";
@@ -167,7 +167,14 @@ for (const p of plans) {
   });
   p.canvas.addEventListener("pointerleave", () => { document.getElementById("tip").style.display = "none"; });
 }
+if (data.slider && plans.length > 1) { // one plan at a time
+  const row = document.createElement("p"), input = document.createElement("input"), out = document.createElement("output");
+  Object.assign(input, { type: "range", min: 0, max: plans.length - 1, value: 0, ariaLabel: data.slider }); input.style.width = "min(40rem, 60%)";
+  const choose = () => { plans.forEach((p, k) => { p.section.hidden = k !== +input.value; }); out.textContent = " " + plans[input.value].name; redraw(); };
+  input.addEventListener("input", choose); row.append(data.slider + " ", input, out); document.getElementById("plans").before(row); choose();
+}
 document.addEventListener("keydown", e => {
+  if (e.target.type === "range") return;
   const w = view[1] - view[0], middle = (view[0] + view[1]) / 2;
   const act = { "+": () => zoom(0.7, middle), "=": () => zoom(0.7, middle), "-": () => zoom(1.4, middle), ArrowLeft: () => move(view[0] - w / 5, w), ArrowRight: () => move(view[0] + w / 5, w), 0: () => move(whole[0], whole[1]) }[e.key];
   if (act) { act(); e.preventDefault(); }

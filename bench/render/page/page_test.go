@@ -149,10 +149,20 @@ func TestInBrowser(t *testing.T) {
 	if err != nil {
 		t.Skip("no chromium here: what the page does in a browser is not tested")
 	}
+	all := plans(t)
 	for name, list := range plans(t) {
+		all["slider over "+name] = append(list[:1:1], list...)
+	}
+	for name, list := range all {
 		file := filepath.Join(t.TempDir(), "plan.html")
 		var b bytes.Buffer
-		if err := page.Write(&b, name, list...); err != nil {
+		err := page.Write(&b, name, list...)
+		slider := strings.HasPrefix(name, "slider")
+		if slider {
+			b.Reset()
+			err = page.WriteSlider(&b, name, "memory", list)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
@@ -164,6 +174,9 @@ func TestInBrowser(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 		ready := regexp.MustCompile(`data-ready="(\d+)"`).FindSubmatch(out)
+		if slider != strings.Contains(string(out), `type="range"`) || slider != strings.Contains(string(out), `<section hidden="">`) {
+			t.Errorf("%s: a slider that shows one of its plans is %v", name, slider)
+		}
 		if strings.Contains(string(out), "CONSOLE") || ready == nil || string(ready[1]) == "0" {
 			t.Errorf("%s: ready %s\n%s", name, ready, regexp.MustCompile(`.*CONSOLE.*`).FindAll(out, 5))
 		}

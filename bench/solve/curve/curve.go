@@ -101,6 +101,7 @@ type CurvePoint struct {
 	Gap        *float64     `json:"gap"`             // to the best bound proven for this value
 	Status     solve.Status `json:"status"`
 	Error      string       `json:"error,omitempty"`
+	Plan       *plan.Plan   `json:"-"` // verified
 }
 
 // BoundPoint is a proven lower bound for all values up to At.
@@ -230,6 +231,7 @@ func (c *Curve) pointwise(ctx context.Context, p *solve.Problem, m *solve.Method
 func pointOf(p *solve.Problem, in *solve.Instance, r *solve.Result, at float64) CurvePoint {
 	point := CurvePoint{At: at, Memory: r.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
 	if r.Makespan != nil {
+		point.Plan = r.Plan
 		point.Makespan = r.Objective // of a pipeline that flushes perhaps the span
 	}
 	if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
@@ -366,7 +368,7 @@ func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, 
 		}
 		series.Points = append(series.Points, CurvePoint{
 			At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan,
-			PeakMemory: &report.PeakMemory, Status: solve.Feasible,
+			PeakMemory: &report.PeakMemory, Status: solve.Feasible, Plan: made,
 		})
 	}
 	if len(series.Points) == 0 {
