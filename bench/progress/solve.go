@@ -30,6 +30,7 @@ type Solve struct {
 	best  solve.Progress // known
 	seen  solve.Progress // shown
 	stop  func()         // ends the clock; nil if there is none
+	limit time.Duration  // 0: none
 	write func(objective float64) string
 }
 
@@ -40,10 +41,10 @@ const (
 	headingEvery = 30
 )
 
-// NewSolve begins to show a solve of the problem on w.
-func NewSolve(w io.Writer, p *solve.Problem) *Solve {
+// NewSolve begins to show a solve of the problem on w, which a time limit ends; 0: there is none.
+func NewSolve(w io.Writer, p *solve.Problem, limit time.Duration) *Solve {
 	nothing := solve.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}
-	s := &Solve{w: w, write: p.Write, width: 100, start: time.Now(), best: nothing, seen: nothing}
+	s := &Solve{w: w, write: p.Write, limit: limit, width: 100, start: time.Now(), best: nothing, seen: nothing}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.tty = true
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 20 {
@@ -135,12 +136,19 @@ func (s *Solve) print(p solve.Progress) {
 		}
 	}
 	if s.tty {
-		line := fmt.Sprintf("%s  %s  plan %s  bound %s  gap %s", clock(time.Since(s.start)), p.Phase, objective, bound, gap)
+		now := clock(time.Since(s.start))
+		if left := s.limit - time.Since(s.start); left > 0 {
+			now += " (at most " + clock(left) + " left)"
+		}
+		line := fmt.Sprintf("%s  %s  plan %s  bound %s  gap %s", now, p.Phase, objective, bound, gap)
 		if p.Nodes > 0 {
 			line += fmt.Sprintf("  nodes %d", p.Nodes)
 		}
 		if len(line) >= s.width {
 			line = line[:s.width-1]
+		}
+		if os.Getenv("NO_COLOR") == "" { // dim: results are what follows it
+			line = "\033[2m" + line + "\033[0m"
 		}
 		fmt.Fprintf(s.w, "\r\033[K%s", line)
 		return

@@ -74,7 +74,7 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 		setting := j.Setting
 		var line *progress.Solve
 		if !o.quiet {
-			line = progress.NewSolve(s.err, j.Problem)
+			line = progress.NewSolve(s.err, j.Problem, j.Setting.Time)
 			setting.OnProgress = line.Live
 		}
 		r := solve.Run(ctx, j.Problem, m, j.Instance, setting)

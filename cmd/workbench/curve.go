@@ -117,7 +117,7 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	}
 	var line *progress.Solve
 	if !o.quiet {
-		line = progress.NewSolve(s.err, j.Problem)
+		line = progress.NewSolve(s.err, j.Problem, 0)
 		j.Setting.OnProgress = line.Live
 	}
 	result := curve.RunCurve(c.Context, j.Problem, methods, j.Instance, j.Setting, over, values)

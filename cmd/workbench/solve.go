@@ -419,7 +419,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	}
 	var line *progress.Solve
 	if !o.quiet {
-		line = progress.NewSolve(s.err, j.Problem)
+		line = progress.NewSolve(s.err, j.Problem, j.Setting.Time)
 		j.Setting.OnProgress = line.Update
 	}
 	j.Setting.Spent = time.Since(began) // of the one limit there is; each method of a comparison has its own
