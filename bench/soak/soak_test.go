@@ -21,6 +21,7 @@ import (
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
+	"workbench/model/verify/remat"
 )
 
 // Every kind of contradiction is found, and what agrees is none.
@@ -31,7 +32,7 @@ func TestJudge(t *testing.T) {
 	if err != nil || least == 0 {
 		t.Fatal(least, err)
 	}
-	report, err := plan.VerifyRemat(c, optimum)
+	report, err := remat.Verify(c, optimum)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ var unreached = map[string]string{
 	"workbench/heuristics/placement.Placed.Value":              "the objective of a placement, for tests",
 	"workbench/solvers/highs.name":                             "", "workbench/solvers/highs.represented": "",
 	"workbench/model/exhaustive/rematgraph.StagesLeastMemory": "the least memory of Checkmate's schedules",
-	"workbench/model/plan.VerifyFractional":                   "the verifier of fractional transfers, which no method has in its plans",
+	"workbench/model/verify/rematoffload.VerifyFractional":    "the verifier of fractional transfers, which no method has in its plans",
 
 	// For loops in a researcher's file (docs/researchers.md); examples run them.
 	"workbench/solvers.NewSession": "", "workbench/solvers.Session.Close": "", "workbench/solvers.Session.Solve": "",

@@ -21,7 +21,7 @@ import (
 var lenient = map[string]string{
 	"heuristics/activationoffload/dynprog_search.go": "states are merged when there are too many, at a loss that the bound accounts for; " +
 		"what fits is not decided there",
-	"model/plan/activationoffload_memory.go": "the model of fractional communications, whose amounts are real numbers and whose " +
+	"model/verify/rematoffload/memory.go": "the model of fractional communications, whose amounts are real numbers and whose " +
 		"plans are no plans",
 }
 

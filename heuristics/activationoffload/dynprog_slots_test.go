@@ -13,6 +13,7 @@ import (
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 	"workbench/model/zoo"
 )
 
@@ -284,7 +285,7 @@ func TestDynProgExtremes(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, method, err)
 				continue
 			}
-			r, err := plan.VerifyOffload(x.c, got)
+			r, err := rematoffload.Verify(x.c, got)
 			if err != nil || !r.Valid() {
 				t.Errorf("%s, %s: %+v %v", name, method, r, err)
 			}

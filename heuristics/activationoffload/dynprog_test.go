@@ -13,6 +13,7 @@ import (
 	"workbench/model/platform"
 	view "workbench/model/problem/activationoffload"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 )
 
 // drawDynProg is dynProgCase from a seed that rapid shrinks.
@@ -54,7 +55,7 @@ func TestDynProgRecurrences(t *testing.T) {
 			if math.IsInf(T, 1) {
 				return
 			}
-			r, err := plan.VerifyFractional(c, o.plan(T))
+			r, err := rematoffload.VerifyFractional(c, o.plan(T))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestDynProgRecurrences(t *testing.T) {
 		T := o.simulate(away, false)
 		if least := o.endF[in.N] + o.endB[in.N]; T > least+1e-6 {
 			waits++
-			r, err := plan.VerifyFractional(c, o.plan(T-1e-4*(T-least)))
+			r, err := rematoffload.VerifyFractional(c, o.plan(T-1e-4*(T-least)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +131,7 @@ func verifyDynProg(t interface {
 }, c *chain.Chain, p *plan.Plan,
 ) {
 	t.Helper()
-	r, err := plan.VerifyOffload(c, p)
+	r, err := rematoffload.Verify(c, p)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -286,7 +287,7 @@ func TestDynProgIsNoBound(t *testing.T) {
 		if x.better != nil {
 			better := plan.New(view.Problem, "by-hand", x.c, p)
 			better.Ops = x.better
-			r, err := plan.VerifyOffload(x.c, better)
+			r, err := rematoffload.Verify(x.c, better)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	view "workbench/model/problem/activationoffload"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 )
 
 // drawMixed is a chain of sizes of all magnitudes, with memory at a breakpoint or
@@ -70,7 +71,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			t.Fatalf("optimum: %v\n%+v %+v", err, c, p)
 		}
 		for _, x := range []*plan.Plan{found, best.Plan} {
-			if report, err := plan.VerifyOffload(c, x); err != nil || !report.Valid() {
+			if report, err := rematoffload.Verify(c, x); err != nil || !report.Valid() {
 				t.Fatalf("%s: %v %+v\n%+v %+v", x.Method, err, report.Violations, c, p)
 			} else if report.Makespan < want*(1-plan.Tolerance) {
 				t.Fatalf("%s: %.17g beats the optimum %.17g\n%+v %+v", x.Method, report.Makespan, want, c, p)

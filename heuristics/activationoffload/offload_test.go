@@ -13,6 +13,7 @@ import (
 	view "workbench/model/problem/activationoffload"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 )
 
 type method struct {
@@ -34,7 +35,7 @@ func methods() []method {
 // verify fails the test if p is not a valid plan with right claims.
 func verify(t testing.TB, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyOffload(c, p)
+	r, err := rematoffload.Verify(c, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}

@@ -11,12 +11,12 @@ import (
 	"workbench/model/exhaustive"
 	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/flush"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyflush "workbench/model/verify/flush"
 )
 
 // Every method makes valid plans or none, none below the optimum, and the branch and
@@ -44,7 +44,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			if err != nil {
 				t.Fatalf("case %d: %s: %v", n, name, err)
 			}
-			report, err := periodic.VerifyFlush(in, v.Plan(name, s))
+			report, err := verifyflush.Verify(in, v.Plan(name, s))
 			if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 				t.Fatalf("case %d: %s: %v %+v", n, name, err, report)
 			}
@@ -183,7 +183,7 @@ func TestNamedSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := periodic.VerifyFlush(in, v.Plan("test", s)); err != nil || !r.Valid() {
+		if r, err := verifyflush.Verify(in, v.Plan("test", s)); err != nil || !r.Valid() {
 			t.Fatal(err, r)
 		}
 		return s.Objective

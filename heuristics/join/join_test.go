@@ -14,6 +14,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyjoin "workbench/model/verify/join"
 )
 
 // unit returns a join in which every cost is 1 and keep is the same for all.
@@ -31,7 +32,7 @@ func unit(keep bool, lengths ...int) *join.Join {
 // verify fails the test unless the plan passes the verifier with its claims.
 func verify(t *testing.T, j *join.Join, p *plan.Plan) *plan.Report {
 	t.Helper()
-	r, err := plan.VerifyJoin(j, p)
+	r, err := verifyjoin.Verify(j, p)
 	if err != nil {
 		t.Fatalf("%v keep %v m=%v: %v", j.Branches, j.Keep, p.Platform.Memory, err)
 	}

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // drawnInstance draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it,
@@ -66,7 +66,7 @@ func TestAnnealIsValid(t *testing.T) {
 		}
 		found++
 		p := s.Plan(in, "anneal")
-		v, err := periodic.VerifyPipeline(in.Chain, p)
+		v, err := verifypipeline.Verify(in.Chain, p)
 		if err != nil || !v.Valid() || len(v.ClaimErrors) > 0 {
 			t.Fatalf("seed %d: %v, %+v", seed, err, v)
 		}

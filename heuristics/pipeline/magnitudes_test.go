@@ -11,10 +11,10 @@ import (
 
 	"workbench/model/exhaustive"
 	optimumpipeline "workbench/model/exhaustive/pipeline"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // Whatever the magnitudes and however tight the memory: plans pass the verifier,
@@ -45,7 +45,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			case err != nil:
 				continue
 			}
-			r, err := periodic.VerifyPipeline(x.Chain, p)
+			r, err := verifypipeline.Verify(x.Chain, p)
 			if err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
 				rt.Fatalf("%s: %v, violations %v, claims %v: %+v\n%s", name, err, r.Violations, r.ClaimErrors, x, dump(p))
 			}
@@ -62,7 +62,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil || found.Plan == nil {
 			rt.Fatalf("%v: %+v", err, x)
 		}
-		r, err := periodic.VerifyPipeline(x.Chain, found.Plan)
+		r, err := verifypipeline.Verify(x.Chain, found.Plan)
 		if err != nil || !r.Valid() {
 			rt.Fatalf("%v, violations %v: %+v", err, r.Violations, x)
 		}

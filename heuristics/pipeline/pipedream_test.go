@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 	"workbench/model/zoo"
 )
 
@@ -136,7 +136,7 @@ func TestOneFOneBInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := periodic.VerifyPipeline(c, got)
+		r, err := verifypipeline.Verify(c, got)
 		if err != nil || !r.Valid() {
 			t.Fatal(err, r)
 		}

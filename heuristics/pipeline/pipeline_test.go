@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 var models = []string{plan.StageModel, plan.TaskModel}
@@ -61,7 +61,7 @@ func randomPlatform(r *rand.Rand) platform.Platform {
 // verified replays a plan and returns its T/k.
 func verified(t *testing.T, c *chain.Chain, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := periodic.VerifyPipeline(c, p)
+	r, err := verifypipeline.Verify(c, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}

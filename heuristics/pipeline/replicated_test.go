@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // pipeDreams is the period of PipeDream's optimizer with replication, by its recursion
@@ -317,7 +317,7 @@ func unrolled(t *testing.T, c *chain.Chain, p *plan.Plan) {
 		}
 	}
 	// What each layer has stored, counted at its forwards in the middle.
-	r, err := periodic.VerifyPipeline(c, p)
+	r, err := verifypipeline.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

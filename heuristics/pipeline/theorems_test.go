@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	view "workbench/model/problem/pipeline"
+	verifypipeline "workbench/model/verify/pipeline"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -95,7 +95,7 @@ func TestTheorem15(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rep, err := periodic.VerifyPipeline(c, p)
+			rep, err := verifypipeline.Verify(c, p)
 			if err != nil || !rep.Valid() {
 				t.Fatal(err, rep.Violations)
 			}

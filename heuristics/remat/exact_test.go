@@ -16,6 +16,7 @@ import (
 	model "workbench/model/problem/remat"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 	"workbench/model/zoo"
 )
 
@@ -55,7 +56,7 @@ func (x *method) makespan(t testing.TB, c *chain.Chain, memory float64) float64 
 
 func verified(t testing.TB, c *chain.Chain, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := plan.VerifyRemat(c, p)
+	r, err := verifyremat.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,7 +446,7 @@ func TestExactCounterexamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := plan.VerifyRemat(x.c, p)
+			r, err := verifyremat.Verify(x.c, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"workbench/model/platform"
 	"workbench/model/proof"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 	"workbench/model/zoo"
 )
 
@@ -53,7 +54,7 @@ func check(t interface {
 }, c *chain.Chain, p *plan.Plan,
 ) float64 {
 	t.Helper()
-	r, err := plan.VerifyRemat(c, p)
+	r, err := verifyremat.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	model "workbench/model/problem/remat"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 	"workbench/model/zoo"
 )
 
@@ -153,7 +154,7 @@ func slotMakespan(t interface {
 }, c *chain.Chain, p *plan.Plan, mayNotFit bool,
 ) float64 {
 	t.Helper()
-	report, err := plan.VerifyRemat(c, p)
+	report, err := verifyremat.Verify(c, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"workbench/model/plan"
 	view "workbench/model/problem/rematoffload"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
 // A writer writes the way to a label as a plan, at the times of the walk but for offloads
@@ -48,7 +49,7 @@ func (w *walk) plan(last int32) (*plan.Plan, error) {
 			p.Claims.Makespan = max(p.Claims.Makespan, p.Ops[i].End)
 		}
 	}
-	report, err := plan.VerifyOffload(w.Chain, p)
+	report, err := verifyrematoffload.Verify(w.Chain, p)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	view "workbench/model/problem/rematoffload"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
 // printed is [004] 4.2 as it is printed, by recursion on real numbers, but for
@@ -301,7 +302,7 @@ func TestPOFOClaimIsReached(t *testing.T) {
 		o := found[r.IntN(len(found))] // not only of the best
 		claim := o.claim
 		f := o.fluid()
-		report, err := plan.VerifyFractional(c, f)
+		report, err := verifyrematoffload.VerifyFractional(c, f)
 		if err != nil {
 			t.Fatal(err)
 		}

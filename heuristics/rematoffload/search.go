@@ -13,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/rematoffload"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
 // Search is ours: the best plan of all methods of this package (POFO with the
@@ -109,7 +110,7 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 
 // replays reports whether a plan breaks no rule.
 func (in *instance) replays(p *plan.Plan) bool {
-	r, err := plan.VerifyOffload(in.Chain, p)
+	r, err := verifyrematoffload.Verify(in.Chain, p)
 	return err == nil && r.Valid()
 }
 

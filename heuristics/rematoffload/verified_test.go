@@ -6,11 +6,12 @@ import (
 
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
 func verified(t testing.TB, c *chain.Chain, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := plan.VerifyOffload(c, p)
+	r, err := verifyrematoffload.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"workbench/model/testcase"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 	"workbench/model/zoo"
 )
 
@@ -92,7 +93,7 @@ func TestSmallSteps(t *testing.T) {
 // replays checks a plan.
 func replays(t *testing.T, g *training.Graph, p *plan.Plan) {
 	t.Helper()
-	report, err := plan.VerifyTraining(g, p)
+	report, err := verifyrematgraph.Verify(g, p)
 	if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 		t.Fatalf("%s of %s: %+v, %v\n%+v", p.Method, g.Name, report, err, p.Ops)
 	}

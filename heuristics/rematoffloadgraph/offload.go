@@ -9,6 +9,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/rematgraph"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
 // Offload computes every node once, in the order of the graph, and sends away what is used
@@ -65,7 +66,7 @@ func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (be
 func (c *clock) plan(method string, at platform.Platform) (*plan.Plan, error) {
 	p := plan.New(plan.RematOffload, method, c.v.Instance, at)
 	p.Ops = c.ops
-	r, err := plan.VerifyTraining(c.v.Graph, p)
+	r, err := verifyrematgraph.Verify(c.v.Graph, p)
 	if err != nil {
 		return nil, err
 	}

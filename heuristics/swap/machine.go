@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/instance/functions"
 	"workbench/model/plan"
+	verifyswap "workbench/model/verify/swap"
 )
 
 // A machine turns a list of events into a plan. It takes them in their order and
@@ -305,7 +306,7 @@ func (m *machine) plan(method string) *plan.Plan {
 		}
 	}
 	out.Claims.Makespan = m.compute
-	if report, err := plan.VerifySwap(in.Sequence, out); err == nil { // New has refused what it cannot read
+	if report, err := verifyswap.Verify(in.Sequence, out); err == nil { // New has refused what it cannot read
 		out.Claims.PeakMemory = report.PeakMemory
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 	view "workbench/model/problem/swap"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyswap "workbench/model/verify/swap"
 )
 
 // method is one of the package with its parameters.
@@ -64,7 +65,7 @@ type tester interface {
 // verified fails unless p is valid and does what it claims.
 func verified(t tester, s *functions.Sequence, p *plan.Plan) *plan.Report {
 	t.Helper()
-	r, err := plan.VerifySwap(s, p)
+	r, err := verifyswap.Verify(s, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}

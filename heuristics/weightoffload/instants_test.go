@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
 	"workbench/model/testfile"
+	verifyweightoffload "workbench/model/verify/weightoffload"
 )
 
 // Transfers of 1e-15 s between computations of none: to the verifier all of that is
@@ -95,7 +95,7 @@ func TestClaimsWithinAnInstant(t *testing.T) {
 			got.Platform.Memory = max(1, got.Claims.PeakMemory) // a plan has some
 			verify(t, c, got)
 			got.Platform.Memory--
-			if r, err := periodic.VerifyWeights(c, got); got.Platform.Memory > 0 && (err != nil || r.Valid()) {
+			if r, err := verifyweightoffload.Verify(c, got); got.Platform.Memory > 0 && (err != nil || r.Valid()) {
 				t.Fatalf("%s: %v, valid in less than its peak of %g\n%s", m.name, err, got.Claims.PeakMemory, describe(c, got))
 			}
 		}

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
 	"workbench/model/testfile"
+	verifyweightoffload "workbench/model/verify/weightoffload"
 )
 
 // method is any method of this package without options.
@@ -94,7 +94,7 @@ func verify(t interface {
 }, c *chain.Chain, p *plan.Plan,
 ) {
 	t.Helper()
-	r, err := periodic.VerifyWeights(c, p)
+	r, err := verifyweightoffload.Verify(c, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}

@@ -22,6 +22,7 @@ import (
 	"workbench/model/testcase"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -98,7 +99,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%+v %+v", err, c, p)
 		}
-		report, err := plan.VerifyOffload(c, found)
+		report, err := rematoffload.Verify(c, found)
 		if err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
 			t.Fatalf("%v %+v, the optimum is %g\n%+v %+v", err, report, want, c, p)
 		}
@@ -185,7 +186,7 @@ func TestIdlePlansAreSolutions(t *testing.T) {
 		op(plan.OpP, plan.TensorAbar, 0, 9, 12), op(plan.OpB, "", 1, 13, 13), op(plan.OpP, plan.TensorAbar, 1, 13, 14),
 	}
 	p.Claims.Makespan = 13
-	switch r, err := plan.VerifyOffload(c, p); {
+	switch r, err := rematoffload.Verify(c, p); {
 	case err != nil || r.Makespan != 13:
 		t.Fatal(err)
 	case !r.Valid():

@@ -18,6 +18,7 @@ import (
 	"workbench/model/testcase"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -134,7 +135,7 @@ func TestSolveChainIsExhaustive(t *testing.T) {
 		if err != nil || gotErr != nil {
 			t.Fatal(err, gotErr)
 		}
-		report, err := plan.VerifyRemat(c, got)
+		report, err := verifyremat.Verify(c, got)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +162,7 @@ func TestSolveChainStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := plan.VerifyRemat(c, best)
+	report, err := verifyremat.Verify(c, best)
 	if err != nil || !report.Valid() || least < report.Makespan*(1-1e-6) {
 		t.Fatalf("bound %g, %+v, %v", least, report, err)
 	}

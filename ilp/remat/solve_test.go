@@ -10,6 +10,7 @@ import (
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	verifyremat "workbench/model/verify/remat"
 	"workbench/solvers"
 )
 
@@ -60,7 +61,7 @@ func solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 
 // verified replays a plan and returns its makespan.
 func verified(c *chain.Chain, q *plan.Plan) (float64, error) {
-	report, err := plan.VerifyRemat(c, q)
+	report, err := verifyremat.Verify(c, q)
 	switch {
 	case err != nil:
 		return math.NaN(), err

@@ -26,6 +26,7 @@ import (
 	"workbench/model/testcase"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -126,7 +127,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 	if result.Plan == nil {
 		return
 	}
-	report, err := plan.VerifyGraph(g, result.Plan)
+	report, err := verifyrematgraph.VerifyGraph(g, result.Plan)
 	if err != nil || !report.Valid() || report.PeakMemory > p.Memory || report.Makespan < want-tolerance {
 		t.Fatalf("memory %v, %s: %v, %+v, the optimum is %v\n%+v", p.Memory, b.Name(), err, report, want, g)
 	}

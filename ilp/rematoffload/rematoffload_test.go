@@ -21,6 +21,7 @@ import (
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
 	"workbench/model/verify"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -136,7 +137,7 @@ func TestIdlePlansAreSolutions(t *testing.T) {
 		op(plan.OpB, "", 1, 10, 13),
 	}
 	p.Claims.Makespan = 13
-	switch r, err := plan.VerifyOffload(c, p); {
+	switch r, err := verifyrematoffload.Verify(c, p); {
 	case err != nil || r.Makespan != 13:
 		t.Fatal(err)
 	case !r.Valid():

@@ -7,8 +7,9 @@ import (
 	"workbench/model/instance/chain"
 	"workbench/model/instance/functions"
 	"workbench/model/instance/training"
-	"workbench/model/periodic"
 	"workbench/model/plan"
+	verifyswap "workbench/model/verify/swap"
+	"workbench/model/verify/weightoffload"
 )
 
 // OfOffload is the [Tracer] of activation offloading, OfRematOffload that of
@@ -320,7 +321,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	c = c.Count(p.Platform.Model)
 	period := *p.Period
 	eps := plan.Tolerance * period
-	residencies, err := periodic.Residencies(c, p)
+	residencies, err := weightoffload.Residencies(c, p)
 	if err != nil {
 		return err
 	}
@@ -383,7 +384,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 
 // swap notes a valid plan of swapping.
 func (b *tracer) swap(s *functions.Sequence, p *plan.Plan) error {
-	events, err := plan.Allocations(s, p)
+	events, err := verifyswap.Allocations(s, p)
 	if err != nil {
 		return err
 	}

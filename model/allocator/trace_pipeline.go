@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/verify/pipeline"
 )
 
 // wrap returns t modulo the period, in [0, period).
@@ -33,7 +33,7 @@ type turn struct {
 // when it is made, on the same GPU, or from the start of F_ℓ, to the end of
 // B_ℓ; gradients and a_N while they are made, wait or are used ([004] 6.3).
 func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
-	c, err := periodic.Line(in, p)
+	c, err := pipeline.Line(in, p)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,17 @@ import (
 // ErrNoPlan is wrapped by methods that found no plan and prove nothing by it.
 var ErrNoPlan = errors.New("no plan found")
 
+// ErrNoInstance is the error of verifiers that are given a nil instance.
+var ErrNoInstance = errors.New("there is none")
+
+// ErrProblem is wrapped by the error of package verify for plans of problems without a verifier on
+// such an instance.
+var ErrProblem = errors.New("no verifier for this problem")
+
+// ErrUnreadable is wrapped when a plan is not broken but cannot be replayed at
+// all: no period, no memory, no instance.
+var ErrUnreadable = errors.New("plan cannot be replayed")
+
 // Infeasible is the error of a method that proved that no plan exists.
 type Infeasible struct {
 	Problem string

@@ -18,34 +18,10 @@ import (
 	"workbench/model/testfile"
 )
 
-const small = `{
-  "format": "workbench.plan/v1",
-  "problem": "weight-offload",
-  "method": "by hand",
-  "instance": {
-    "name": "one <layer> & a loss",
-    "sha256": "00"
-  },
-  "platform": {
-    "memory": 8589934592,
-    "bandwidth": 12000000000
-  },
-  "period": 2.5,
-  "ops": [
-    {"op":"B","layer":1,"start":0,"end":1},
-    {"op":"O","tensor":"w","layer":1,"start":1,"end":1.25}
-  ],
-  "claims": {
-    "makespan": 2.5,
-    "peak_memory": 10
-  }
-}
-`
-
 func read(s string) (*plan.Plan, error) { return plan.Read(strings.NewReader(s), "plan.json") }
 
 func TestReadWrite(t *testing.T) {
-	p, err := read(small)
+	p, err := read(plantest.Small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +41,7 @@ func TestReadWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(b.String())
-	if diff := cmp.Diff(small, again); diff != "" {
+	if diff := cmp.Diff(plantest.Small, again); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
 }
@@ -129,12 +105,12 @@ func TestReadErrors(t *testing.T) {
 		{"truncated", `"bandwidth": 12000000000
   },
   "period": 2.5,
-` + small[strings.Index(small, `  "ops"`):], "", "plan.json:11: "},
+` + plantest.Small[strings.Index(plantest.Small, `  "ops"`):], "", "plan.json:11: "},
 		{"version", "plan/v1", "plan/v2", `plan.json:2: format: "workbench.plan/v2" is not understood here; it must be "workbench.plan/v1"`},
 		{"unknown field", `"tensor"`, `"tensr"`, "plan.json:16: ops[1].tensr"},
 		{"unknown field above", `"method"`, `"methods"`, "plan.json:4: methods"},
 		{"no problem", `"problem": "weight-offload",`, ``, "plan.json:1: problem: missing"},
-		{"no operations", small[strings.Index(small, `"ops"`):strings.Index(small, `"claims"`)], ``, "plan.json:1: ops: missing"},
+		{"no operations", plantest.Small[strings.Index(plantest.Small, `"ops"`):strings.Index(plantest.Small, `"claims"`)], ``, "plan.json:1: ops: missing"},
 		{"operation without start", `"start":1,`, ``, "plan.json:16: ops[1]: start is missing"},
 		{"operation without layer", `"B","layer":1`, `"B"`, "plan.json:15: ops[0]: layer is missing"},
 		{"operation without kind", `"op":"B",`, ``, "plan.json:15: ops[0]: op is missing"},
@@ -146,8 +122,8 @@ func TestReadErrors(t *testing.T) {
 		{"layer", `"layer":1,"start":0`, `"layer":1.5,"start":0`, "plan.json:15: ops[0].layer: "},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			s := strings.Replace(small, x.old, x.new, 1)
-			if s == small {
+			s := strings.Replace(plantest.Small, x.old, x.new, 1)
+			if s == plantest.Small {
 				t.Fatal("the mutation changes nothing")
 			}
 			_, err := read(s)
@@ -157,7 +133,7 @@ func TestReadErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, err := read(strings.Replace(small, `"period"`, `"x-note": [1, "mine"], "period"`, 1)); err != nil {
+	if _, err := read(strings.Replace(plantest.Small, `"period"`, `"x-note": [1, "mine"], "period"`, 1)); err != nil {
 		t.Errorf("a field of the user's: %v", err)
 	}
 }
@@ -259,16 +235,16 @@ func TestNew(t *testing.T) {
 
 // FuzzRead: nothing panics, and what is read is written and read to the same.
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(small))
-	f.Add([]byte(strings.Replace(small, "2.5", "null", 1)))
-	f.Add([]byte(strings.Replace(small, "O", "D", 1)))
-	f.Add([]byte(strings.NewReplacer("weight-offload", "activation-offload", `"w"`, `"abar"`, "2.5", "null").Replace(small)))
+	f.Add([]byte(plantest.Small))
+	f.Add([]byte(strings.Replace(plantest.Small, "2.5", "null", 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, "O", "D", 1)))
+	f.Add([]byte(strings.NewReplacer("weight-offload", "activation-offload", `"w"`, `"abar"`, "2.5", "null").Replace(plantest.Small)))
 	f.Add([]byte(`{"format":"workbench.plan/v1","problem":"remat","platform":{},"period":null,"ops":[]}`))
-	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"C","node":"v"`, 1)))
-	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"LOSS"`, 1)))
-	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"S","branch":-1,"layer":0`, 1)))
-	f.Add([]byte(strings.Replace(small, `"period"`, `"k":2,"allocation":[{"processor":0,"from":1,"to":1}],"memory_model":"task","period"`, 1)))
-	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"CF","resource":"link0-1","shift":-1,"layer":1`, 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, `"B","layer":1`, `"C","node":"v"`, 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, `"B","layer":1`, `"LOSS"`, 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, `"B","layer":1`, `"S","branch":-1,"layer":0`, 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, `"period"`, `"k":2,"allocation":[{"processor":0,"from":1,"to":1}],"memory_model":"task","period"`, 1)))
+	f.Add([]byte(strings.Replace(plantest.Small, `"B","layer":1`, `"CF","resource":"link0-1","shift":-1,"layer":1`, 1)))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := plan.Read(bytes.NewReader(data), "fuzz")

@@ -1,6 +1,5 @@
-// Package plan holds plans, the artefacts methods return, and the verifiers
-// that replay them. A verifier is written from the rules of its problem and
-// shares no code with any method.
+// Package plan holds plans, the artefacts methods return, with their files and operations,
+// and the reports of those who replay them.
 package plan
 
 import (

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 
 	"workbench/model/platform"
@@ -48,3 +49,12 @@ func (r *Report) Converted(from, to platform.Unit) *Report {
 // Size writes so many units of p in bytes, all digits: a limit and what goes
 // over it may be near.
 func (p *Plan) Size(x float64) string { return strconv.FormatFloat(p.Unit.Bytes(x), 'f', -1, 64) }
+
+// Tolerance is how far, relative to the period or the makespan, two instants may
+// lie apart and still count as equal: rounding of sums of floating-point
+// durations, nothing more. Objectives are equal within as much of themselves.
+// There is none on memory: sizes are whole numbers, see [platform.Fits].
+const Tolerance = 1e-9
+
+// Finite reports whether x is a number and not infinite.
+func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

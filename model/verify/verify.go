@@ -1,5 +1,5 @@
 // Package verify replays plans of every problem: a table of the verifiers, by problem
-// and kind of instance, which are in packages plan and periodic.
+// and kind of instance, which are in the packages below it.
 package verify
 
 import (
@@ -13,10 +13,18 @@ import (
 	"workbench/model/instance/lifetimes"
 	"workbench/model/instance/stages"
 	"workbench/model/instance/training"
-	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/verify/flush"
+	verifyjoin "workbench/model/verify/join"
 	"workbench/model/verify/layout"
+	"workbench/model/verify/pipeline"
 	"workbench/model/verify/placement"
+	"workbench/model/verify/remat"
+	"workbench/model/verify/rematgraph"
+	"workbench/model/verify/rematoffload"
+	"workbench/model/verify/replay"
+	"workbench/model/verify/swap"
+	"workbench/model/verify/weightoffload"
 )
 
 // replaying is how plans of a problem are replayed on one kind of instance.
@@ -24,30 +32,30 @@ type replaying struct {
 	problem, kind string
 	verify        func(plan.Instance, *plan.Plan) (*plan.Report, error)
 	summarize     func(plan.Instance, *plan.Plan) (fmt.Stringer, error)
-	profile       func(plan.Instance, *plan.Plan) ([]plan.MemoryStep, error) // nil: there is none over time
+	profile       func(plan.Instance, *plan.Plan) ([]replay.MemoryStep, error) // nil: there is none over time
 }
 
 // replays is the table of them.
 var replays = []replaying{
-	replayOn(plan.Remat, chain.Kind, plan.VerifyRemat, plan.SummarizeRemat, plan.ProfileRemat),
-	replayOn(plan.Remat, graph.Kind, plan.VerifyGraph, plan.SummarizeGraph, plan.ProfileGraph),
-	replayOn(plan.Remat, training.Kind, plan.VerifyTraining, plan.SummarizeTraining, plan.ProfileTraining),
-	replayOn(plan.Join, join.Kind, plan.VerifyJoin, plan.SummarizeJoin, plan.ProfileJoin),
-	replayOn(plan.ActivationOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
-	replayOn(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
-	replayOn(plan.RematOffload, training.Kind, plan.VerifyTraining, plan.SummarizeStep, plan.ProfileTraining),
-	replayOn(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
-	replayOn(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	replayOn(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	replayOn(plan.Flush, stages.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
+	replayOn(plan.Remat, chain.Kind, remat.Verify, remat.Summarize, remat.Profile),
+	replayOn(plan.Remat, graph.Kind, rematgraph.VerifyGraph, rematgraph.SummarizeGraph, rematgraph.ProfileGraph),
+	replayOn(plan.Remat, training.Kind, rematgraph.Verify, rematgraph.Summarize, rematgraph.Profile),
+	replayOn(plan.Join, join.Kind, verifyjoin.Verify, verifyjoin.Summarize, verifyjoin.Profile),
+	replayOn(plan.ActivationOffload, chain.Kind, rematoffload.Verify, rematoffload.Summarize, rematoffload.Profile),
+	replayOn(plan.RematOffload, chain.Kind, rematoffload.Verify, rematoffload.Summarize, rematoffload.Profile),
+	replayOn(plan.RematOffload, training.Kind, rematgraph.Verify, rematgraph.SummarizeOffload, rematgraph.Profile),
+	replayOn(plan.Swap, functions.Kind, swap.Verify, swap.Summarize, swap.Profile),
+	replayOn(plan.Pipeline, chain.Kind, pipeline.Verify, pipeline.Summarize, nil),
+	replayOn(plan.Pipeline, graph.Kind, pipeline.Verify, pipeline.Summarize, nil),
+	replayOn(plan.Flush, stages.Kind, flush.Verify, flush.Summarize, nil),
 	replayOn(plan.Layout, chain.Kind, layout.Verify, layout.Summarize, nil),
 	replayOn(plan.Placement, lifetimes.Kind, placement.Verify, placement.Summarize, nil),
-	replayOn(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
+	replayOn(plan.WeightOffload, chain.Kind, weightoffload.Verify, weightoffload.Summarize, nil),
 }
 
 // on returns the replay on instances of type T.
 func replayOn[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *plan.Plan) (*plan.Report, error),
-	summarize func(T, *plan.Plan) (S, error), profile func(T, *plan.Plan) ([]plan.MemoryStep, error),
+	summarize func(T, *plan.Plan) (S, error), profile func(T, *plan.Plan) ([]replay.MemoryStep, error),
 ) replaying {
 	r := replaying{
 		problem: problem, kind: kind,
@@ -61,7 +69,7 @@ func replayOn[T plan.Instance, S fmt.Stringer](problem, kind string, verify func
 		},
 	}
 	if profile != nil {
-		r.profile = func(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) { return profile(plan.As[T](in), p) }
+		r.profile = func(in plan.Instance, p *plan.Plan) ([]replay.MemoryStep, error) { return profile(plan.As[T](in), p) }
 	}
 	return r
 }
@@ -103,9 +111,9 @@ func Replay(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
 // computations, a step goes from one instant at which something starts or ends
 // to the next, in order of time; Op is what starts or ends last at the first of
 // the two. A computation that takes no time has a step of no length before
-// that. The model is that of [plan.VerifyOffload] or [plan.VerifySwap]. O(operations · log
+// that. The model is that of rematoffload.Verify or swap.Verify. O(operations · log
 // operations + size of the instance).
-func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
+func Profile(in plan.Instance, p *plan.Plan) ([]replay.MemoryStep, error) {
 	r, err := replayFor(in, p)
 	if err != nil {
 		return nil, err
@@ -118,7 +126,7 @@ func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
 		return nil, err
 	}
 	for k := range steps {
-		for _, m := range []*plan.MemoryParts{&steps[k].During, &steps[k].After} {
+		for _, m := range []*replay.MemoryParts{&steps[k].During, &steps[k].After} {
 			for _, x := range []*float64{&m.Fixed, &m.Activations, &m.Saved, &m.Gradients, &m.Overhead} {
 				*x = in.Scale().Bytes(*x)
 			}
@@ -127,11 +135,9 @@ func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
 	return steps, nil
 }
 
-// Summarize replays p and sums it up: a *[periodic.WeightSummary] of weight offloading, a
-// *[periodic.PatternSummary] of a pipeline, an *[plan.OffloadSummary] of offloaded
-// activations, also of a training step, a *[plan.SwapSummary] of swapping, a *[plan.RematSummary] of the other
-// problems of one device. All have fields for JSON and lines of text. The error
-// is that of [On].
+// Summarize replays p and sums it up: a *Summary of its package, of plans with offloading a
+// *[replay.OffloadSummary], of the other problems of one device a *[replay.Summary]. All
+// have fields for JSON and lines of text. The error is that of [Replay].
 func Summarize(in plan.Instance, p *plan.Plan) (fmt.Stringer, error) {
 	r, err := replayFor(in, p)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"workbench/model/instance/chain"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/flush"
 	"workbench/model/verify/layout"
 )
 
@@ -54,11 +54,11 @@ func flushLanes(p *plan.Plan) (lanes map[string][]*plan.Op, end float64) {
 
 func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	list := plan.As[*stages.Partition](in).Stages
-	s, err := periodic.SummarizeFlush(plan.As[*stages.Partition](in), p)
+	s, err := flush.Summarize(plan.As[*stages.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
-	steps, err := periodic.ProfileFlush(plan.As[*stages.Partition](in), p)
+	steps, err := flush.Profile(plan.As[*stages.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
@@ -187,7 +187,7 @@ func (d *drawing) flushNumber(y float64, o *plan.Op, gpus int) {
 }
 
 func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	steps, err := periodic.ProfileFlush(plan.As[*stages.Partition](in), p)
+	steps, err := flush.Profile(plan.As[*stages.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}

@@ -10,10 +10,11 @@ import (
 
 	"workbench/model/instance/lifetimes"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify/flush"
+	"workbench/model/verify/replay"
 )
 
 // twoStages is one micro-batch after the other on two GPUs: the first holds a weight of 3,
@@ -44,16 +45,16 @@ func twoStages() (*stages.Partition, *plan.Plan) {
 // first operation on.
 func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 	in, p := twoStages()
-	s, err := periodic.SummarizeFlush(in, p)
+	s, err := flush.Summarize(in, p)
 	if err != nil || s.Violations > 0 {
 		t.Fatal(s, err)
 	}
-	steps, err := periodic.ProfileFlush(in, p)
+	steps, err := flush.Profile(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := (&drawing{plan: p}).flushPanels(steps, s)
-	for g, want := range [][]periodic.Sample{
+	for g, want := range [][]replay.Sample{
 		{{Weights: 4}, {Time: 0, Weights: 4, Activations: 2}, {Time: 5, Weights: 4}},
 		{{}, {Time: 1, Activations: 4}, {Time: 3, Activations: 3}, {Time: 4}},
 	} {
@@ -61,7 +62,7 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 			t.Errorf("gpu%d holds %v, want %v first", g, got, want)
 		}
-		most := slices.MaxFunc(got, func(a, b periodic.Sample) int { return int(a.Total() - b.Total()) })
+		most := slices.MaxFunc(got, func(a, b replay.Sample) int { return int(a.Total() - b.Total()) })
 		if most.Total() != s.GPUs[g].Memory {
 			t.Errorf("gpu%d is drawn with at most %g, and holds %g", g, most.Total(), s.GPUs[g].Memory)
 		}
@@ -106,14 +107,14 @@ func copiedOut() (*stages.Partition, *plan.Plan) {
 // instant after the other, and only then.
 func TestFlushShowsCopies(t *testing.T) {
 	in, p := copiedOut()
-	if r, err := periodic.VerifyFlush(in, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
+	if r, err := flush.Verify(in, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
 		t.Fatal(r, err)
 	}
-	steps, err := periodic.ProfileFlush(in, p)
+	steps, err := flush.Profile(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []periodic.FlushStep{
+	want := []flush.Step{
 		{Held: 4},
 		{Held: 6},
 		{Time: 1, Held: 8},

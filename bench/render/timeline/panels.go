@@ -4,9 +4,11 @@ import (
 	"math"
 	"strconv"
 
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/flush"
+	"workbench/model/verify/pipeline"
+	"workbench/model/verify/replay"
 )
 
 // Measures of the memory of one GPU in pixels.
@@ -29,18 +31,18 @@ type panels struct {
 // A panel is the memory of a GPU over time.
 type panel struct {
 	name    string
-	samples []periodic.Sample
+	samples []replay.Sample
 	counted float64 // by the stage model, bytes
 }
 
 // patternPanels replays a pattern; of one that cannot be, there are no panels.
 func (d *drawing) patternPanels() *panels {
 	m := &panels{drawing: d, fixed: "weights, buffers", stage: d.plan.MemoryModel == plan.StageModel}
-	profile, err := periodic.PipelineProfile(d.instance, d.plan)
+	profile, err := pipeline.Profile(d.instance, d.plan)
 	if err != nil || profile == nil {
 		return m
 	}
-	sum, err := periodic.SummarizePipeline(d.instance, d.plan)
+	sum, err := pipeline.Summarize(d.instance, d.plan)
 	if err != nil {
 		return m
 	}
@@ -55,7 +57,7 @@ func (d *drawing) patternPanels() *panels {
 }
 
 // flushPanels shows what each GPU holds of a plan that flushes.
-func (d *drawing) flushPanels(steps []periodic.FlushStep, s *periodic.FlushSummary) *panels {
+func (d *drawing) flushPanels(steps []flush.Step, s *flush.Summary) *panels {
 	m := &panels{drawing: d, fixed: "weights, overhead", list: make([]panel, len(s.GPUs))}
 	for g := range m.list {
 		m.list[g].name = "gpu" + strconv.Itoa(g)
@@ -67,7 +69,7 @@ func (d *drawing) flushPanels(steps []periodic.FlushStep, s *periodic.FlushSumma
 		if len(p.samples) > 0 {
 			fixed = p.samples[0].Weights
 		}
-		p.samples = append(p.samples, periodic.Sample{Time: x.Time, Weights: fixed, Activations: x.Held - fixed})
+		p.samples = append(p.samples, replay.Sample{Time: x.Time, Weights: fixed, Activations: x.Held - fixed})
 	}
 	m.scaled(s.Memory)
 	return m
@@ -125,10 +127,10 @@ func (m *panels) panel(p *panel, top float64, u platform.AxisUnit) {
 	m.text(left-32, top+panelHeight/2+4, "end", "", p.name)
 	for _, area := range []struct {
 		name, colour string
-		bytes        func(periodic.Sample) float64
+		bytes        func(replay.Sample) float64
 	}{
-		{"activations", activationColour, periodic.Sample.Total},
-		{m.fixed, weightColour, func(s periodic.Sample) float64 { return s.Weights }},
+		{"activations", activationColour, replay.Sample.Total},
+		{m.fixed, weightColour, func(s replay.Sample) float64 { return s.Weights }},
 	} {
 		m.printf("<path fill=\"%s\" d=\"M%s %s", area.colour, px(left), px(bottom))
 		m.steps(p.samples, "L", area.bytes, y, false)

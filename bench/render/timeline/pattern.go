@@ -10,9 +10,9 @@ import (
 	"strconv"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/pipeline"
 )
 
 // A resource is a lane of a pattern: a GPU or a link.
@@ -64,7 +64,7 @@ func rank(name string) []int {
 
 // drawable returns the layers of a pattern that can be drawn.
 func drawable(in plan.Instance, p *plan.Plan) (*chain.Chain, error) {
-	c, err := periodic.Line(in, p)
+	c, err := pipeline.Line(in, p)
 	switch {
 	case err != nil:
 		return nil, err
@@ -134,7 +134,7 @@ func (d *drawing) patternMeasures() string {
 	if d.plan.K > 1 {
 		s += fmt.Sprintf(" for %d mini-batches", d.plan.K)
 	}
-	sum, err := periodic.SummarizePipeline(d.instance, d.plan)
+	sum, err := pipeline.Summarize(d.instance, d.plan)
 	if err != nil {
 		return s
 	}

@@ -17,6 +17,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/verify"
+	"workbench/model/verify/replay"
 )
 
 // Colours of what rematerialization computes and keeps.
@@ -73,7 +74,7 @@ func stepsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 type stepsDrawing struct {
 	drawing
 	*steps
-	memory []plan.MemoryStep
+	memory []replay.MemoryStep
 	row    float64 // height in pixels
 	slots  bool    // of a join
 	graph  bool
@@ -217,23 +218,23 @@ func (d *stepsDrawing) rowLegend() []legendItem {
 // A memoryPart is what memory is used for, with its colour.
 type memoryPart struct {
 	name, colour string
-	value        func(m plan.MemoryParts) float64
+	value        func(m replay.MemoryParts) float64
 }
 
 // memoryParts are what memory is used for, in the order in which the curve
 // stacks it.
 var memoryParts = []memoryPart{
-	{"outputs", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
-	{"saved for backward", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
-	{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
-	{"temporary", overheadColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
+	{"outputs", activationColour, func(m replay.MemoryParts) float64 { return m.Fixed + m.Activations }},
+	{"saved for backward", weightColour, func(m replay.MemoryParts) float64 { return m.Saved }},
+	{"gradients", gradientColour, func(m replay.MemoryParts) float64 { return m.Gradients }},
+	{"temporary", overheadColour, func(m replay.MemoryParts) float64 { return m.Overhead }},
 }
 
 // memoryLegend says what the colours of the curve are, of those it has.
 func (d *stepsDrawing) memoryLegend() []legendItem {
 	var list []legendItem
 	for _, part := range d.memoryParts() {
-		if slices.ContainsFunc(d.memory, func(m plan.MemoryStep) bool { return part.value(m.During) > 0 }) {
+		if slices.ContainsFunc(d.memory, func(m replay.MemoryStep) bool { return part.value(m.During) > 0 }) {
 			list = append(list, legendItem{part.name, swatch(part.colour)})
 		}
 	}

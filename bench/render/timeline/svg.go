@@ -14,9 +14,10 @@ import (
 	"strings"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/replay"
+	"workbench/model/verify/weightoffload"
 )
 
 // Options of a picture.
@@ -112,7 +113,7 @@ var lanes = []lane{
 
 func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	c := plan.As[*chain.Chain](in)
-	samples, err := periodic.WeightProfile(c, p)
+	samples, err := weightoffload.Profile(c, p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
@@ -130,7 +131,7 @@ type drawing struct {
 	again    map[*plan.Op]bool // the forwards that run a second time
 	instance plan.Instance     // of a pattern
 	plan     *plan.Plan
-	samples  []periodic.Sample
+	samples  []replay.Sample
 
 	period, width, scale         float64
 	lanesEnd, curveTop, curveEnd float64
@@ -531,14 +532,14 @@ func (d *drawing) curve() {
 
 	stacks := []struct {
 		name, colour string
-		from, to     func(periodic.Sample) float64
+		from, to     func(replay.Sample) float64
 	}{
-		{"activations", activationColour, func(periodic.Sample) float64 { return 0 }, func(s periodic.Sample) float64 { return s.Activations }},
+		{"activations", activationColour, func(replay.Sample) float64 { return 0 }, func(s replay.Sample) float64 { return s.Activations }},
 		{
-			"weights", weightColour, func(s periodic.Sample) float64 { return s.Activations },
-			func(s periodic.Sample) float64 { return s.Activations + s.Weights },
+			"weights", weightColour, func(s replay.Sample) float64 { return s.Activations },
+			func(s replay.Sample) float64 { return s.Activations + s.Weights },
 		},
-		{"gradients", gradientColour, func(s periodic.Sample) float64 { return s.Activations + s.Weights }, periodic.Sample.Total},
+		{"gradients", gradientColour, func(s replay.Sample) float64 { return s.Activations + s.Weights }, replay.Sample.Total},
 	}
 	for _, t := range ticks(most/u.Size, 5) {
 		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
@@ -562,7 +563,7 @@ func (d *drawing) curve() {
 
 // steps writes the steps of one curve as a path, backwards for the lower edge
 // of an area. Steps of equal height are one.
-func (d *drawing) steps(samples []periodic.Sample, move string, value func(periodic.Sample) float64, y func(float64) float64,
+func (d *drawing) steps(samples []replay.Sample, move string, value func(replay.Sample) float64, y func(float64) float64,
 	backwards bool,
 ) {
 	type step struct{ from, to, height float64 }

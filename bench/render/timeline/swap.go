@@ -8,6 +8,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/verify"
+	"workbench/model/verify/replay"
 )
 
 // Measures of the names of variables, in pixels: of lanes in which they stand upright,
@@ -26,8 +27,8 @@ var swapLanes = []lane{
 
 // swapParts are what memory is used for in swapping.
 var swapParts = []memoryPart{
-	{"in memory", activationColour, func(m plan.MemoryParts) float64 { return m.Activations }},
-	{"arriving", prefetchColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+	{"in memory", activationColour, func(m replay.MemoryParts) float64 { return m.Activations }},
+	{"arriving", prefetchColour, func(m replay.MemoryParts) float64 { return m.Saved }},
 }
 
 // swapDrawing is a picture of a plan of swapping being written.
@@ -197,7 +198,7 @@ func swapTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 			events = append(events, e)
 		}
 	}
-	at := func(t float64, m plan.MemoryParts) traceEvent {
+	at := func(t float64, m replay.MemoryParts) traceEvent {
 		return traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{"variables": m.Total()}}
 	}
 	return writeTrace(w, append(events, memoryEvents(memory, at)...))

@@ -10,9 +10,10 @@ import (
 	"slices"
 
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/verify"
+	"workbench/model/verify/replay"
+	"workbench/model/verify/weightoffload"
 )
 
 // A traceEvent is one event of the Chrome trace format. Times are microseconds.
@@ -45,11 +46,11 @@ func inMicroseconds(seconds float64) microseconds { return microseconds(math.Rou
 
 func weightsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	c := plan.As[*chain.Chain](in)
-	samples, err := periodic.WeightProfile(c, p)
+	samples, err := weightoffload.Profile(c, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	stays, err := periodic.Residencies(c, p)
+	stays, err := weightoffload.Residencies(c, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
@@ -130,7 +131,7 @@ func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 // stays returns a pair of events for each time that a weight is in GPU memory,
 // two pairs where that goes on in the next period. All of one weight have its
 // id and follow one another.
-func (d *drawing) stays(residencies []periodic.Residency) []traceEvent {
+func (d *drawing) stays(residencies []weightoffload.Residency) []traceEvent {
 	var events []traceEvent
 	for _, r := range residencies {
 		parts := []piece{{r.Start, min(r.End, d.period)}}
@@ -208,7 +209,7 @@ func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 }
 
 // memoryEvents are those of steps that follow one another.
-func memoryEvents(memory []plan.MemoryStep, event func(t float64, m plan.MemoryParts) traceEvent) []traceEvent {
+func memoryEvents(memory []replay.MemoryStep, event func(t float64, m replay.MemoryParts) traceEvent) []traceEvent {
 	var events []traceEvent
 	for _, m := range memory {
 		events = append(events, event(m.Start, m.During))
@@ -219,7 +220,7 @@ func memoryEvents(memory []plan.MemoryStep, event func(t float64, m plan.MemoryP
 	return events
 }
 
-func memoryEvent(t float64, m plan.MemoryParts) traceEvent {
+func memoryEvent(t float64, m replay.MemoryParts) traceEvent {
 	return traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{
 		"activations": m.Fixed + m.Activations, "saved": m.Saved, "gradients": m.Gradients, "overhead": m.Overhead,
 	}}

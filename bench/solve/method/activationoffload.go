@@ -16,6 +16,7 @@ import (
 	offloadview "workbench/model/problem/activationoffload"
 	"workbench/model/proof"
 	"workbench/model/testcase"
+	"workbench/model/verify/rematoffload"
 )
 
 // activationOffload is the problem of [000] and [004] ch. 3.
@@ -59,7 +60,7 @@ func activationsMoved(in *solve.Instance, p *plan.Plan) float64 {
 	if isStep(in) {
 		return stepMoved(in, p)
 	}
-	s, err := plan.SummarizeOffload(in.Chain(), p)
+	s, err := rematoffload.Summarize(in.Chain(), p)
 	if err != nil {
 		return math.NaN()
 	}

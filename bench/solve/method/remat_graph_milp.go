@@ -17,6 +17,7 @@ import (
 	"workbench/model/platform"
 	problemrematgraph "workbench/model/problem/rematgraph"
 	"workbench/model/proof"
+	verifyremat "workbench/model/verify/remat"
 )
 
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
@@ -253,7 +254,7 @@ func onChain(in *solve.Instance, p *plan.Plan) (*plan.Plan, error) {
 		out.Ops = append(out.Ops, o)
 	}
 	// The graph counts what the chain frees, so its peak is none of the chain.
-	report, err := plan.VerifyRemat(in.Chain(), out)
+	report, err := verifyremat.Verify(in.Chain(), out)
 	if err != nil {
 		return nil, err
 	}

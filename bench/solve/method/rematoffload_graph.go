@@ -19,6 +19,7 @@ import (
 	problemrematgraph "workbench/model/problem/rematgraph"
 	combinedview "workbench/model/problem/rematoffload"
 	"workbench/model/proof"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
 // Rematerialization with offloading of training steps: the methods of rematerialization,
@@ -99,7 +100,7 @@ func certifiedStep(work worker) worker {
 
 // stepMoved is what a plan of a training step sends to the host as part of all values.
 func stepMoved(in *solve.Instance, p *plan.Plan) float64 {
-	s, err := plan.SummarizeStep(plan.As[*training.Graph](in.Instance), p)
+	s, err := verifyrematgraph.SummarizeOffload(plan.As[*training.Graph](in.Instance), p)
 	if err != nil {
 		return math.NaN()
 	}

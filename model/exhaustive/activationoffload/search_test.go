@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematoffload"
 )
 
 // states is how many states the searches of these tests visit at most.
@@ -30,7 +31,7 @@ func flat(abar, uF, oF []float64) *chain.Chain {
 // checkOffload wants a plan that the verifier accepts, claims included.
 func checkOffload(t *testing.T, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyOffload(c, p)
+	r, err := rematoffload.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

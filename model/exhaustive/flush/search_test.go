@@ -8,11 +8,11 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/exhaustive/flush"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyflush "workbench/model/verify/flush"
 )
 
 // What orders of the instants at which memory changes come to is the least makespan of a search that knows
@@ -64,7 +64,7 @@ func TestSecondBySecond(t *testing.T) {
 		if err != nil || !late || early {
 			t.Fatalf("case %d: %v (%v) is not the optimum second by second\n%+v %+v", n, least, err, in, p)
 		}
-		if report, err := periodic.VerifyFlush(in, best); err != nil || !report.Valid() || report.Makespan != least {
+		if report, err := verifyflush.Verify(in, best); err != nil || !report.Valid() || report.Makespan != least {
 			t.Fatalf("case %d: %v %+v, want %v\n%+v %+v", n, err, report, least, in, p)
 		}
 		tried++

@@ -11,6 +11,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyjoin "workbench/model/verify/join"
 )
 
 // states is how many states the searches of these tests visit at most.
@@ -27,7 +28,7 @@ func joinOf(branches ...int) *join.Join {
 
 func checkJoin(t *testing.T, j *join.Join, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyJoin(j, p)
+	r, err := verifyjoin.Verify(j, p)
 	if err != nil {
 		t.Fatal(err)
 	}

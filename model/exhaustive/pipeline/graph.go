@@ -7,9 +7,9 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/instance/graph"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // SearchGraph returns the smallest T/k of a k-periodic pattern of a graph, over all
@@ -29,7 +29,7 @@ func SearchGraph(g *graph.Graph, m platform.Platform, model string, k, limit int
 		owner := make([]int, n)
 		for {
 			p := &plan.Plan{Order: slices.Clone(order), Allocation: stagesOf(owner)}
-			c, err := periodic.Line(g, p)
+			c, err := verifypipeline.Line(g, p)
 			if err != nil {
 				failed = err
 				return false

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/testfile"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // No pattern is better than the best one: patterns with operations anywhere in
@@ -27,7 +27,7 @@ func TestNoPatternBeatsIt(t *testing.T) {
 		m.Memory = math.MaxFloat64
 		s := newPatterns(c, m, stagesOf(owner), owner, model, k, 0)
 		p := drawTurns(t, s)
-		r, err := periodic.VerifyPipeline(c, p)
+		r, err := verifypipeline.Verify(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,9 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 // Closeness is how near, relative to itself, a period of [Search] and
@@ -612,7 +612,7 @@ func (s *patterns) plan(q []int) *plan.Plan {
 		})
 	}
 	p.Claims.Makespan = T / float64(s.k)
-	if r, err := periodic.VerifyPipeline(s.chain, p); err == nil {
+	if r, err := verifypipeline.Verify(s.chain, p); err == nil {
 		p.Claims.PeakMemory = r.PeakMemory
 	}
 	return p

@@ -11,11 +11,11 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/model/verify"
+	verifypipeline "workbench/model/verify/pipeline"
 )
 
 const decisions = 1 << 20
@@ -474,7 +474,7 @@ func onGrid(t failing, c *chain.Chain, m platform.Platform, owner []int, model s
 	// From B_1 back, each as late as it can be.
 	place = func(i int) bool {
 		if i < 0 {
-			r, err := periodic.VerifyPipeline(c, p)
+			r, err := verifypipeline.Verify(c, p)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 )
 
 // Decimal numbers that float64 does not hold are added exactly: 0.1 and 0.2
@@ -37,7 +38,7 @@ func TestDecimalsFit(t *testing.T) {
 		if again.Platform.Memory != 0.3 || again.Claims.PeakMemory != 0.3 {
 			t.Errorf("the file says %+v, %+v", again.Platform, again.Claims)
 		}
-		r, err := plan.VerifyRemat(c, again)
+		r, err := verifyremat.Verify(c, again)
 		if err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || r.PeakMemory != 0.3 {
 			t.Errorf("read back: %+v, %v", r, err)
 		}
@@ -68,12 +69,12 @@ func TestEdgeOfMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := plan.VerifyRemat(c, again)
+			found, err := verifyremat.Verify(c, again)
 			if err != nil || !found.Valid() || len(found.ClaimErrors) > 0 || found.Makespan != makespan {
 				t.Fatalf("memory %v, makespan %v: %+v, %v", memory, makespan, found, err)
 			}
 			again.Platform.Memory = c.Unit.Bytes(c.Unit.FromBytes(found.PeakMemory) - 1)
-			if found, err = plan.VerifyRemat(c, again); err != nil || found.Valid() {
+			if found, err = verifyremat.Verify(c, again); err != nil || found.Valid() {
 				t.Fatalf("a unit below the peak of the plan: %+v, %v", found, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 )
 
 // states is how many states the searches of these tests visit at most.
@@ -107,7 +108,7 @@ func TestRematLeastMemoryByHand(t *testing.T) {
 // checkRemat wants a plan that the verifier accepts, claims included.
 func checkRemat(t *testing.T, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyRemat(c, p)
+	r, err := verifyremat.Verify(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}

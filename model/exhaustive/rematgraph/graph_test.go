@@ -13,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
 // states is how many states the searches of these tests visit at most.
@@ -20,7 +21,7 @@ const states = 1 << 22
 
 func checkGraph(t *testing.T, g *graph.Graph, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyGraph(g, p)
+	r, err := verifyrematgraph.VerifyGraph(g, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"workbench/model/platform"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
 // mostStates is enough for the training steps of these tests.
@@ -39,7 +40,7 @@ func TestTrainingPlans(t *testing.T) {
 			if err != nil {
 				t.Fatalf("case %d, memory %v: %v", i, memory, err)
 			}
-			report, err := plan.VerifyTraining(g, p)
+			report, err := verifyrematgraph.Verify(g, p)
 			if err != nil || !report.Valid() || report.Makespan != time || len(report.ClaimErrors) > 0 {
 				t.Fatalf("case %d, memory %v: %g s, %+v, %v", i, memory, time, report, err)
 			}
@@ -77,7 +78,7 @@ func inStages(t *testing.T, g *training.Graph, memory, best float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := plan.VerifyTraining(g, p)
+	report, err := verifyrematgraph.Verify(g, p)
 	if err != nil || !report.Valid() || report.Makespan != time || len(report.ClaimErrors) > 0 || time < best {
 		t.Fatalf("in stages: %g s, %+v, %v", time, report, err)
 	}
@@ -113,11 +114,11 @@ func TestTrainingOfGraph(t *testing.T) {
 			t.Fatalf("case %d: %v s (%v), of the graph %v", i, got, err, want)
 		}
 		for range 10 {
-			a, err := plan.VerifyGraph(g, p)
+			a, err := verifyrematgraph.VerifyGraph(g, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := plan.VerifyTraining(step, translated(step, p))
+			b, err := verifyrematgraph.Verify(step, translated(step, p))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +216,7 @@ func TestTrainingCountsBothCopies(t *testing.T) {
 		{Op: plan.OpC, Node: "a", Start: 2, End: 3},
 		{Op: plan.OpC, Node: "c", Start: 3, End: 4},
 	}
-	report, err := plan.VerifyTraining(g, p)
+	report, err := verifyrematgraph.Verify(g, p)
 	if err != nil || len(report.Violations) != 1 || report.PeakMemory != 13 {
 		t.Errorf("running a again with x still there: %+v (%v), want a peak of 4 + 1 + 8", report, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
 // SearchGraph returns the least makespan of a training step within so much memory
@@ -260,7 +261,7 @@ func (s *travels) plan(m platform.Platform, last int32) (*plan.Plan, error) {
 		}
 		from = to
 	}
-	r, err := plan.VerifyTraining(s.Graph, p)
+	r, err := verifyrematgraph.Verify(s.Graph, p)
 	if err != nil {
 		return nil, err
 	}

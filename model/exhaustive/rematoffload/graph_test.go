@@ -11,6 +11,7 @@ import (
 	"workbench/model/platform"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/rematgraph"
 )
 
 // smallSearch is what is searched of a training step with a link.
@@ -53,7 +54,7 @@ func TestTrainingOffloadPlans(t *testing.T) {
 			case time < alone:
 				faster++
 			}
-			report, err := plan.VerifyTraining(g, p)
+			report, err := rematgraph.Verify(g, p)
 			if err != nil || !report.Valid() || report.Makespan != time || len(report.ClaimErrors) > 0 {
 				t.Fatalf("case %d, memory %v: %g s, %+v, %v", i, memory, time, report, err)
 			}

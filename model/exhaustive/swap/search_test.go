@@ -12,6 +12,7 @@ import (
 	"workbench/model/platform"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyswap "workbench/model/verify/swap"
 )
 
 // states is how many states the searches of these tests visit at most.
@@ -20,7 +21,7 @@ const states = 1 << 22
 // checkSwap wants a plan that the verifier accepts, claims included.
 func checkSwap(t *testing.T, s *functions.Sequence, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifySwap(s, p)
+	r, err := verifyswap.Verify(s, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,7 @@ func (a *allPlans) functions(i int, from float64) {
 }
 
 func (a *allPlans) moves(more, from int) {
-	r, err := plan.VerifySwap(a.s, a.p)
+	r, err := verifyswap.Verify(a.s, a.p)
 	if err != nil {
 		a.t.Fatal(err)
 	}

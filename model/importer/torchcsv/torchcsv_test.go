@@ -17,11 +17,11 @@ import (
 	"workbench/heuristics/flush"
 	"workbench/model/importer/torchcsv"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/problem/flush"
 	"workbench/model/testcase/random"
+	verifyflush "workbench/model/verify/flush"
 )
 
 // What is written of a plan is read back as its operations, GPU by GPU, in order.
@@ -156,7 +156,7 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				report, err := periodic.VerifyFlush(in, p)
+				report, err := verifyflush.Verify(in, p)
 				if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 || math.Abs(report.Flush.Span-s.Span) > 1e-9*s.Span {
 					t.Errorf("%s, %s: %v %+v, written with %v", placement, name, err, report, s.Span)
 				}
@@ -324,7 +324,7 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		r, err := periodic.VerifyFlush(c.in, p)
+		r, err := verifyflush.Verify(c.in, p)
 		if err != nil || !r.Valid() || r.Flush.Span != c.span || p.Platform.Placement != c.placement {
 			t.Errorf("%s: %v, %+v, placement %s; want span %g on %s", c.name, err, r, p.Platform.Placement, c.span, c.placement)
 		}

@@ -8,6 +8,31 @@ import (
 	"workbench/model/platform"
 )
 
+// Small is the file of a small plan.
+const Small = `{
+  "format": "workbench.plan/v1",
+  "problem": "weight-offload",
+  "method": "by hand",
+  "instance": {
+    "name": "one <layer> & a loss",
+    "sha256": "00"
+  },
+  "platform": {
+    "memory": 8589934592,
+    "bandwidth": 12000000000
+  },
+  "period": 2.5,
+  "ops": [
+    {"op":"B","layer":1,"start":0,"end":1},
+    {"op":"O","tensor":"w","layer":1,"start":1,"end":1.25}
+  ],
+  "claims": {
+    "makespan": 2.5,
+    "peak_memory": 10
+  }
+}
+`
+
 // Network returns a chain of layers with forward and backward time, activation
 // and weight each.
 func Network(input float64, layers ...[4]float64) *chain.Chain {

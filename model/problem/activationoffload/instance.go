@@ -26,6 +26,7 @@ import (
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/rematoffload"
 )
 
 // Problem is the name of the problem in plans and errors.
@@ -138,7 +139,7 @@ func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *pla
 	out := plan.New(Problem, method, in.Chain, in.Platform)
 	out.Ops = ops
 	out.Claims.Makespan = makespan
-	if report, err := plan.VerifyOffload(in.Chain, out); err == nil { // New has refused what it cannot read
+	if report, err := rematoffload.Verify(in.Chain, out); err == nil { // New has refused what it cannot read
 		out.Claims.PeakMemory = report.PeakMemory
 	}
 	return out

@@ -9,12 +9,12 @@ import (
 	"workbench/model/exhaustive"
 	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/flush"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyflush "workbench/model/verify/flush"
 )
 
 // states is how many states exhaustive search visits of an instance at most.
@@ -138,7 +138,7 @@ func TestPacking(t *testing.T) {
 // verified returns the objective of a plan that keeps the rules.
 func verified(t *testing.T, in *stages.Partition, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := periodic.VerifyFlush(in, p)
+	r, err := verifyflush.Verify(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // parallelism: complexity results and memory considerations", and Shilova's thesis). It holds the
 // validated instance with prefix sums, the memory of stages, the minimum memory and its proof, the
 // delay ⊕ of 7.1.2, closed-form bounds, and periodic patterns with their timing, memory and
-// conversion to plans. The verifier (model/periodic) and the exhaustive search do not use it.
+// conversion to plans. The verifier (model/verify/pipeline) and the exhaustive search do not use it.
 //
 // Layers are numbered 1..N as in [004], where N = L+1 is the loss; layer 0 is the input. A stage
 // s(i,j), or a run, is layers i..j on one processor whose neighbours are on other processors. Times

@@ -14,6 +14,7 @@ import (
 	"workbench/model/problem/remat"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyremat "workbench/model/verify/remat"
 )
 
 const states = 1 << 16
@@ -144,7 +145,7 @@ func TestSequence(t *testing.T) {
 			}
 		}
 		p := s.Plan("any", c, platform.Platform{Memory: 1e9})
-		report, err := plan.VerifyRemat(c, p)
+		report, err := verifyremat.Verify(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}

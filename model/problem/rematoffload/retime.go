@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/plan"
+	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
 // A Schedule is a sequence of steps with the gaps in which tensors are on the
@@ -266,7 +267,7 @@ func (s *Schedule) time() bool {
 
 // Plan returns the schedule as a plan with claims, the peak being that of the replay. A gap whose tensor leaves
 // only to return at once is kept: its transfers cost nothing that time() has
-// not counted. The errors are those of [plan.VerifyOffload].
+// not counted. The errors are those of the verifier.
 func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	p := plan.New(Problem, method, s.In.Chain, s.In.Platform)
 	from, to := make([]int, len(s.Away)), make([]int, len(s.Away))
@@ -290,7 +291,7 @@ func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	}
 	slices.SortStableFunc(ops, func(x, y plan.Op) int { return cmp.Compare(x.Start, y.Start) })
 	p.Ops = ops
-	r, err := plan.VerifyOffload(s.In.Chain, p)
+	r, err := verifyrematoffload.Verify(s.In.Chain, p)
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,12 @@ import (
 	"workbench/model/exhaustive"
 	optimum "workbench/model/exhaustive/weightoffload"
 	"workbench/model/instance/chain"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/weightoffload"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	verifyweightoffload "workbench/model/verify/weightoffload"
 )
 
 func example() *chain.Chain {
@@ -175,7 +175,7 @@ func TestArrivalWithinTheTolerance(t *testing.T) {
 	}
 	for memory, valid := range map[float64]bool{least + 1: true, least: false, least - 1: false} {
 		p.Platform.Memory = memory
-		r, err := periodic.VerifyWeights(c, p)
+		r, err := verifyweightoffload.Verify(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestReadWithinTheTolerance(t *testing.T) {
 			t.Errorf("transfers of %g s: away %v, want %v", m, s.Away, want)
 		}
 		for _, p := range []*plan.Plan{p, s.Plan(in, "read")} {
-			if r, err := periodic.VerifyWeights(c, p); err != nil || !r.Valid() || r.Makespan != period || r.ClaimErrors != nil {
+			if r, err := verifyweightoffload.Verify(c, p); err != nil || !r.Valid() || r.Makespan != period || r.ClaimErrors != nil {
 				t.Errorf("transfers of %g s: %+v, %v", m, r, err)
 			}
 		}
@@ -265,7 +265,7 @@ func TestNothingFitsBelowByTolerance(t *testing.T) {
 		least, _ := weightoffload.FromChain(x.c).Range()
 		p := plan.New(plan.WeightOffload, "by hand", x.c, platform.Platform{Memory: 2 * least, Bandwidth: x.bandwidth})
 		p.Period, p.Ops = &x.period, x.ops
-		if r, err := periodic.VerifyWeights(x.c, p); err != nil || !r.Valid() || r.PeakMemory < least {
+		if r, err := verifyweightoffload.Verify(x.c, p); err != nil || !r.Valid() || r.PeakMemory < least {
 			t.Errorf("%s: %v, the least memory is %v: %+v", x.c.Name, err, least, r)
 		}
 	}

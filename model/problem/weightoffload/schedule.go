@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"workbench/model/cycleratio"
-	"workbench/model/periodic"
 	"workbench/model/plan"
+	verifyweightoffload "workbench/model/verify/weightoffload"
 )
 
 // Schedule is a cyclic plan in normal form: a weight is deleted once, as soon
@@ -105,7 +105,7 @@ func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 		}
 	}
 	slices.SortStableFunc(p.Ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
-	if r, err := periodic.VerifyWeights(in.Chain, p); err == nil {
+	if r, err := verifyweightoffload.Verify(in.Chain, p); err == nil {
 		p.Claims = plan.Claims{Makespan: s.T, PeakMemory: r.PeakMemory}
 	}
 	return p

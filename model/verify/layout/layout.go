@@ -10,9 +10,9 @@ import (
 
 	"workbench/model/instance/chain"
 	"workbench/model/instance/stages"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/flush"
 )
 
 // Names of the options that every layer has.
@@ -21,19 +21,19 @@ const (
 	full = "full" // keeps the input of the layer only
 )
 
-// Verify replays p, a plan of [plan.Layout], on c: [Schedule] says what the stages take, and [periodic.VerifyFlush] replays the
+// Verify replays p, a plan of [plan.Layout], on c: [Schedule] says what the stages take, and [flush.Verify] replays the
 // operations. The error wraps [plan.ErrUnreadable]. O(operations + layers).
 func Verify(c *chain.Chain, p *plan.Plan) (*plan.Report, error) {
 	in, q, err := Schedule(c, p)
 	if err != nil {
 		return nil, err
 	}
-	return periodic.VerifyFlush(in, q)
+	return flush.Verify(in, q)
 }
 
 // Summary is what one wants to know of a plan at a glance.
 type Summary struct {
-	*periodic.FlushSummary
+	*flush.Summary
 	Allocation []plan.Stage `json:"allocation"`
 	Recompute  []string     `json:"recompute"`
 }
@@ -44,7 +44,7 @@ func Summarize(c *chain.Chain, p *plan.Plan) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := periodic.SummarizeFlush(in, q)
+	s, err := flush.Summarize(in, q)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func Summarize(c *chain.Chain, p *plan.Plan) (*Summary, error) {
 // String returns the summary as lines of text.
 func (s *Summary) String() string {
 	var b strings.Builder
-	b.WriteString(strings.TrimSuffix(s.FlushSummary.String(), "\n"))
+	b.WriteString(strings.TrimSuffix(s.Summary.String(), "\n"))
 	for k, line := range StageLines(s.Allocation, s.Recompute) {
 		fmt.Fprintf(&b, "\n  stage %-5d %s", k+1, line)
 	}

@@ -12,6 +12,7 @@ import (
 	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify/replay"
 )
 
 // Verify checks p, a plan of [plan.Placement], on l. Every buffer has one offset: an integer
@@ -24,7 +25,7 @@ import (
 // O(n log n + pairs) and the moves in a sorted list of what is alive; in pools with
 // exclusions O(pairs that share an address).
 func Verify(l *lifetimes.Lifetimes, p *plan.Plan) (*plan.Report, error) {
-	v, err := newReplay(l, p)
+	v, err := newChecker(l, p)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +40,13 @@ func Verify(l *lifetimes.Lifetimes, p *plan.Plan) (*plan.Report, error) {
 			"buffer %q reaches up to %s; there is memory for %s", v.peakBuffer, v.of.Size(peak), v.of.Size(v.of.Platform.Memory))
 	}
 	v.report.PeakTime = v.peakTime
-	plan.SortViolations(v.report.Violations)
-	v.report.ClaimErrors = plan.CompareClaims(v.of, v.report)
+	replay.SortViolations(v.report.Violations)
+	v.report.ClaimErrors = replay.CompareClaims(v.of, v.report)
 	return v.report.Converted(l.Unit, p.Unit), nil
 }
 
-// replay is a placement being checked.
-type replay struct {
+// checker is a placement being checked.
+type checker struct {
 	l        *lifetimes.Lifetimes
 	pools    []lifetimes.Pool
 	of       *plan.Plan // in the unit of l
@@ -57,8 +58,8 @@ type replay struct {
 	peakBuffer string
 }
 
-// newReplay reads the offsets.
-func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
+// newChecker reads the offsets.
+func newChecker(l *lifetimes.Lifetimes, p *plan.Plan) (*checker, error) {
 	invalid := plan.ErrNoInstance
 	if l != nil {
 		invalid = l.Validate()
@@ -77,7 +78,7 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 	if !slices.Contains(lifetimes.Objectives(), objective) {
 		return nil, fmt.Errorf("%w: platform.objective is %q; it is one of %q", plan.ErrUnreadable, objective, lifetimes.Objectives())
 	}
-	v := &replay{
+	v := &checker{
 		l: l, pools: l.PoolList(), of: p.Converted(l.Unit), report: &plan.Report{PeakOp: -1}, at: make([]float64, len(l.Buffers)),
 		excluded: map[lifetimes.Pair]bool{},
 	}
@@ -108,7 +109,7 @@ func newReplay(l *lifetimes.Lifetimes, p *plan.Plan) (*replay, error) {
 	return v, nil
 }
 
-func (v *replay) broken(rule string, time, amount float64, format string, args ...any) {
+func (v *checker) broken(rule string, time, amount float64, format string, args ...any) {
 	v.report.Violations = append(v.report.Violations, plan.Violation{
 		Rule: rule, Op: -1, Time: time, Amount: amount,
 		Detail: fmt.Sprintf(format, args...),
@@ -116,18 +117,18 @@ func (v *replay) broken(rule string, time, amount float64, format string, args .
 }
 
 // top returns where a buffer ends.
-func (v *replay) top(i int) float64 { return v.at[i] + v.l.Buffers[i].Size }
+func (v *checker) top(i int) float64 { return v.at[i] + v.l.Buffers[i].Size }
 
 // placed reports whether a buffer takes addresses.
-func (v *replay) placed(i int) bool { return !math.IsNaN(v.at[i]) && v.l.Buffers[i].Size > 0 }
+func (v *checker) placed(i int) bool { return !math.IsNaN(v.at[i]) && v.l.Buffers[i].Size > 0 }
 
 // extent writes the addresses of a buffer.
-func (v *replay) extent(i int) string {
+func (v *checker) extent(i int) string {
 	return fmt.Sprintf("[%s, %s)", v.of.Size(v.at[i]), v.of.Size(v.top(i)))
 }
 
 // buffer checks the offset of a buffer alone.
-func (v *replay) buffer(i int) {
+func (v *checker) buffer(i int) {
 	x := &v.l.Buffers[i]
 	time, pool := float64(x.Lower), &v.pools[x.Pool]
 	if math.IsNaN(v.at[i]) {
@@ -162,7 +163,7 @@ func (v *replay) buffer(i int) {
 }
 
 // heights finds what each pool reaches up to, and the buffer that reaches highest in all.
-func (v *replay) heights() {
+func (v *checker) heights() {
 	heights, highest := v.report.Placement.Heights, 0.0
 	for i := range v.l.Buffers {
 		if !v.placed(i) {
@@ -180,7 +181,7 @@ func (v *replay) heights() {
 }
 
 // overlaps checks buffers that are alive together, pool by pool.
-func (v *replay) overlaps() {
+func (v *checker) overlaps() {
 	branches := make([]bool, len(v.pools))
 	for _, x := range v.l.Exclusions {
 		branches[v.l.Buffers[x.First].Pool] = true
@@ -201,14 +202,14 @@ func (v *replay) overlaps() {
 }
 
 // shared records that two buffers overlap at a time.
-func (v *replay) shared(i, j int, time float64) {
+func (v *checker) shared(i, j int, time float64) {
 	from := max(v.at[i], v.at[j])
 	v.broken(plan.RuleOverlap, time, v.l.Unit.Bytes(min(v.top(i), v.top(j))-from),
 		"buffers %q and %q are alive at %g and both there from %s on", v.l.Buffers[i].ID, v.l.Buffers[j].ID, time, v.of.Size(from))
 }
 
 // compare looks at every two buffers that share an address.
-func (v *replay) compare(buffers []int) {
+func (v *checker) compare(buffers []int) {
 	slices.SortStableFunc(buffers, func(i, j int) int { return cmp.Compare(v.at[i], v.at[j]) })
 	for k, i := range buffers {
 		for _, j := range buffers[k+1:] {
@@ -223,7 +224,7 @@ func (v *replay) compare(buffers []int) {
 }
 
 // meet returns the first instant at which two buffers are alive.
-func (v *replay) meet(i, j int) (int64, bool) {
+func (v *checker) meet(i, j int) (int64, bool) {
 	for _, p := range v.l.Buffers[i].Intervals() {
 		for _, q := range v.l.Buffers[j].Intervals() {
 			if t := max(p.Lower, q.Lower); t < min(p.Upper, q.Upper) {
@@ -236,7 +237,7 @@ func (v *replay) meet(i, j int) (int64, bool) {
 
 // sweep goes through the time with the buffers that are alive in the order of their
 // offsets: a new one overlaps one of its two neighbours if it overlaps any.
-func (v *replay) sweep(buffers []int) {
+func (v *checker) sweep(buffers []int) {
 	type edge struct {
 		time   int64
 		begins int
@@ -273,7 +274,7 @@ func (v *replay) sweep(buffers []int) {
 }
 
 // pairs checks separations, exclusive buffers and colocations, and adds up penalties.
-func (v *replay) pairs() {
+func (v *checker) pairs() {
 	both := func(i, j int) float64 { // addresses that two buffers share
 		if !v.placed(i) || !v.placed(j) || v.l.Buffers[i].Pool != v.l.Buffers[j].Pool {
 			return 0
@@ -313,7 +314,7 @@ func (v *replay) pairs() {
 // Summary is what one wants to know of a placement at a glance. Sizes are
 // in bytes.
 type Summary struct {
-	plan.About
+	replay.About
 	Buffers    int     `json:"buffers"`
 	Height     float64 `json:"height"`
 	Load       float64 `json:"load"` // the most that is alive at a time
@@ -332,7 +333,7 @@ func Summarize(l *lifetimes.Lifetimes, p *plan.Plan) (*Summary, error) {
 		return nil, err
 	}
 	x := &Summary{
-		About: p.About(), Buffers: len(l.Buffers),
+		About: replay.NewAbout(p), Buffers: len(l.Buffers),
 		Height: p.Unit.Bytes(r.PeakMemory), Load: l.Unit.Bytes(loadOf(l)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
 	}
 	if len(l.Pools) > 1 {
@@ -372,7 +373,7 @@ func loadOf(l *lifetimes.Lifetimes) float64 {
 
 // String returns the summary as lines of text.
 func (s *Summary) String() string {
-	var b plan.Sheet
+	var b replay.Sheet
 	b.Title(&s.About, "buffers")
 	b.Line("height", "%s of %s for %s", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), platform.Count(s.Buffers, "buffer"))
 	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load),

@@ -11,11 +11,11 @@ import (
 	"workbench/model/exhaustive"
 	optimum "workbench/model/exhaustive/pipeline"
 	"workbench/model/instance/graph"
-	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testcase/random"
 	"workbench/model/testfile"
+	"workbench/model/verify/pipeline"
 )
 
 func randomGraph(r *rand.Rand, n int) *graph.Graph {
@@ -164,7 +164,7 @@ func TestChainIsTheVerifiers(t *testing.T) {
 		for l := 1; l <= v.N; l++ {
 			stages = append(stages, plan.Stage{Processor: r.IntN(2), From: l, To: l})
 		}
-		want, err := periodic.Line(g, &plan.Plan{Order: v.IDs(order), Allocation: stages})
+		want, err := pipeline.Line(g, &plan.Plan{Order: v.IDs(order), Allocation: stages})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,7 +139,7 @@ const (
 
 // Chain returns the chain of an order that ends with the loss. a_ℓ is the size of what crosses
 // after layer ℓ, and δ_ℓ is as large. With keeping Stages, allocation assigns the layers to
-// processors. The verifier has its own (periodic.Line). O(N² + edges).
+// processors. The verifier has its own (verify/pipeline.Line). O(N² + edges).
 func (v *View) Chain(order []int, keeping Keeping, allocation []plan.Stage) *chain.Chain {
 	g := v.Graph
 	c := &chain.Chain{Name: g.Name, Samples: g.Samples, Unit: g.Unit, Layers: make([]chain.Layer, v.N), Kept: make([]float64, v.N)}
