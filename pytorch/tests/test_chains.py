@@ -44,7 +44,7 @@ def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", planning.NETWORKS)
-@pytest.mark.parametrize("memory", ["range 25%", "range 50%", "range 75%"])
+@pytest.mark.parametrize("memory", ["range 25%", "range 75%"])
 def test_optimum(name: str, memory: str, tmp_path: Path) -> None:
     result = run(name, tmp_path, "--memory", memory, "--method", "optimum")
     # With more, measured times decide what is recomputed, and where the peak of a small network

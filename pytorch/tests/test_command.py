@@ -16,16 +16,16 @@ HERE = Path(__file__).resolve().parent
 NETWORK = ["networks:gpt", "--args", '{"layers": 2, "width": 32, "length": 16}', "--input", "2x16", "--dtype", "int64", "--high", "900"]
 
 
-def command(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def command(folder: Path, *arguments: str, preloaded: bool = True) -> "subprocess.CompletedProcess[str]":
     path = os.pathsep.join([str(HERE.parent), str(HERE)])
-    environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    environment = {k: v for k, v in os.environ.items() if preloaded or k != "LD_PRELOAD"}
     environment.update(PYTHONPATH=path, OMP_NUM_THREADS="1")
     run = [sys.executable, "-m", "workbench_torch", *arguments]
     return subprocess.run(run, capture_output=True, text=True, env=environment, cwd=folder)
 
 
 def test_profile_and_check(tmp_path: Path) -> None:
-    made = command(tmp_path, "profile", *NETWORK, "--loss", "cross_entropy", "-o", "net.json", "--repeats", "1")
+    made = command(tmp_path, "profile", *NETWORK, "--loss", "cross_entropy", "-o", "net.json", "--repeats", "1", preloaded=False)
     assert made.returncode == 0, made.stderr
     plan = planning.solve(tmp_path / "net.json", "--memory", "range 30%")
     flags = ["--loss", "cross_entropy", "--instance", "net.json", "--plan", "net.plan.json", "--steps", "1", "--format", "json"]

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-import torchvision
 import workbench_torch as wt
 from torch import nn
 from torch.cuda import _memory_viz
+from torchvision import models
+from torchvision.models.efficientnet import MBConvConfig as MBConv
 from workbench_torch.memory import key
 
 transformers = pytest.importorskip("transformers")
@@ -35,12 +36,12 @@ def language(model: str, config: str, **options: Any) -> Callable[[], Any]:
     return make
 
 
-def vision(name: str, **options: Any) -> Callable[[], Any]:
+def vision(make_network: Callable[..., nn.Module], **options: Any) -> Callable[[], Any]:
     """A network of torchvision on two images of 64 x 64."""
 
     def make() -> Any:
         torch.manual_seed(0)
-        network = getattr(torchvision.models, name)(weights=None, num_classes=10, **options)
+        network = make_network(num_classes=10, **options)
         return network.train(), F.cross_entropy, (torch.randn(2, 3, 64, 64), torch.randint(10, (2,)))
 
     return make
@@ -76,7 +77,7 @@ def unet() -> Any:
 
 def vit() -> Any:
     torch.manual_seed(0)
-    network = torchvision.models.VisionTransformer(64, 8, 3, 4, 64, 128, dropout=0.1, num_classes=10)
+    network = models.VisionTransformer(64, 8, 3, 4, 64, 128, dropout=0.1, num_classes=10)
     return network.train(), F.cross_entropy, (torch.randn(4, 3, 64, 64), torch.randint(10, (4,)))
 
 
@@ -93,12 +94,19 @@ NETWORKS: dict[str, Callable[[], Any]] = {
         "MixtralForCausalLM", "MixtralConfig", num_key_value_heads=2, num_local_experts=4, use_cache=False, **HEADS
     ),
     "vit": vit,
-    "swin": vision("swin_t"),
-    "convnext": vision("convnext_tiny"),
-    "resnet": vision("resnet18"),
-    "mobilenet": vision("mobilenet_v3_small"),
-    "efficientnet": vision("efficientnet_b0"),
-    "densenet": vision("densenet121"),
+    "swin": vision(
+        models.SwinTransformer, patch_size=[4, 4], embed_dim=48, depths=[1, 1, 2, 1], num_heads=[2, 2, 4, 4], window_size=[4, 4]
+    ),
+    "convnext": vision(
+        models.ConvNeXt, block_setting=[models.convnext.CNBlockConfig(n, 2 * n if n < 256 else None, k) for n, k in ((64, 1), (128, 2), (256, 1))]
+    ),
+    "resnet": vision(models.resnet18),
+    "mobilenet": vision(models.mobilenet_v3_small),
+    "efficientnet": vision(
+        models.EfficientNet, inverted_residual_setting=[MBConv(*b) for b in ((1, 3, 1, 16, 8, 1), (6, 3, 2, 8, 16, 2), (6, 5, 2, 16, 24, 2))],
+        dropout=0.2,
+    ),
+    "densenet": vision(models.DenseNet, growth_rate=16, block_config=(3, 4, 3), drop_rate=0.1),
     "unet": unet,
 }  # fmt: skip
 LARGE = ("swin", "convnext", "efficientnet", "densenet")

@@ -75,7 +75,7 @@ class _Writer:
                 if e.node in again:
                     self.states[e.node] = self._call(generator_state, (_device(e.node),), _fake_state(e.node))
             elif e.node is not None:
-                self._run(e.node, e.node in done, e.node in again and e.node in done)
+                self._run(e.node, e.node in again and e.node in done)
                 done.add(e.node)
         outputs = [self._value(n) if isinstance(n, fx.Node) else n for n in joint.backward_outputs]
         if self.crossed is None:
@@ -139,8 +139,8 @@ class _Writer:
             self.views[key] = self._copied(n)
         return self.views[key]
 
-    def _copied(self, n: fx.Node, again: bool = False) -> fx.Node:
-        unused = statistics(n) if again or self.crossed is not None else []
+    def _copied(self, n: fx.Node) -> fx.Node:
+        unused = statistics(n) if self.crossed is not None else []  # updated when the forward has ended
 
         def value(a: fx.Node) -> fx.Node:
             if a not in unused:
@@ -154,7 +154,7 @@ class _Writer:
             made.target = recurrent
         return made
 
-    def _run(self, n: fx.Node, again: bool, replayed: bool) -> None:
+    def _run(self, n: fx.Node, replayed: bool) -> None:
         if replayed:
             state = self.states[n]
             state = state if state.graph is self.graph else self._carry((n,), state)
@@ -163,7 +163,7 @@ class _Writer:
             made = self.graph.call_function(replay, (_device(n), state, target, *args), kwargs)
             made.meta = dict(n.meta)
         else:
-            made = self._copied(n, again)
+            made = self._copied(n)
         parts = [g for g in n.users if g.target is operator.getitem]
         self.now[n] = made
         self.carried.pop(n, None)
