@@ -15,13 +15,14 @@ const mostLayouts = 20_000
 // schedules, each that is not excluded by its bound with the exact method of flush. proved says that no layout is better.
 // Exponential in the layers.
 func Exact(ctx context.Context, in *layout.Instance, g Goal) (found *Found, proved bool) {
+	list, ok := layouts(in)
+	if !ok { // all the time for one search: what it finds is no worse than by local-search alone
+		found = LocalSearch(ctx, in, g)
+		return found, found != nil && found.Objective <= g.Bound*(1+1e-9)
+	}
 	found = LocalSearch(ctx, in, Goal{Bound: g.Bound, Seed: g.Seed, Steps: 2000, OnProgress: g.OnProgress})
 	if found != nil && found.Objective <= g.Bound*(1+1e-9) {
 		return found, true
-	}
-	list, ok := layouts(in)
-	if !ok {
-		return better(found, LocalSearch(ctx, in, g)), false
 	}
 	type leaf struct {
 		layout *layout.Layout
