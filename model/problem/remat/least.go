@@ -5,23 +5,22 @@ import (
 	"math"
 )
 
-// LeastBound returns a proven lower bound on the memory of every plan, and the
-// operation that needs it. O(N).
+// LeastBound returns a proven lower bound on the memory of every plan, and the operation that needs
+// it. O(N).
 //
-// Phase h is the time between B_{h+1} and B_h, phase N that before B_N: δ_h is
-// stored. In every plan a_0 is stored until B_1, and
+// Phase h is the time between B_{h+1} and B_h, phase N the time before B_N: δ_h is stored. In every
+// plan a_0 is stored until B_1, and
 //
 //	(1) B_ℓ runs;
 //	(2) each F_ℓ runs in phase N, as B_N needs all layers computed once;
 //	(3) there is a last F_all ℓ before B_ℓ, in some phase h ≥ ℓ, and ā_ℓ is
-//	    stored from then on: while B_h .. B_{ℓ+1} run, too;
-//	(4) for ℓ < N let k be the last index below ℓ of which a_k or ā_k is stored
+//	    stored from then on, also while B_h .. B_{ℓ+1} run;
+//	(4) for ℓ < N let k be the last index below ℓ for which a_k or ā_k is stored
 //	    when B_{ℓ+1} has run. It was stored while B_{ℓ+1} ran, and for a_{ℓ-1}
 //	    or ā_{ℓ-1}, which B_ℓ needs, F_{k+1} .. F_{ℓ-1} run in phase ℓ.
 //
-// The bound is the largest of these needs, with the h and k for which they are
-// smallest. With k or h further from ℓ than near, only a part of what is needed
-// is counted, which takes nothing from the proof.
+// The bound is the maximum of these needs, each with the h and k for which it is minimum. For k or
+// h further from ℓ than near only a part of the need is counted, which keeps the bound valid.
 func (v *View) LeastBound() (memory float64, why string) {
 	op, reason := "", ""
 	at := 0
@@ -41,7 +40,7 @@ func (v *View) LeastBound() (memory float64, why string) {
 	return memory, fmt.Sprintf("%s_%d %s", op, at, reason)
 }
 
-// saved is need (3) of LeastBound.
+// saved returns need (3) of LeastBound.
 func (v *View) saved(l int) float64 {
 	best, kept := math.Inf(1), 0.0
 	for h := l; h <= v.N && h-l <= near; h++ {
@@ -63,7 +62,7 @@ func (v *View) saved(l int) float64 {
 	return best
 }
 
-// inputAgain is need (4) of LeastBound, ℓ < N.
+// inputAgain returns need (4) of LeastBound, ℓ < N.
 func (v *View) inputAgain(l int) float64 {
 	best, run := math.Inf(1), 0.0
 	for k := l - 1; k >= 0 && l-k <= near; k-- {
@@ -85,5 +84,5 @@ func (v *View) inputAgain(l int) float64 {
 	return best
 }
 
-// near bounds the search for h and k in LeastBound.
+// near limits the search for h and k in LeastBound.
 const near = 256

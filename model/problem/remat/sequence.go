@@ -8,21 +8,20 @@ import (
 	"workbench/model/platform"
 )
 
-// A Sequence is a plan under construction: operations follow each other without
-// idle time. What is stored is followed, so that the peak is exact and Err says
-// when an operation lacks what it reads.
+// Sequence is a plan under construction, whose operations follow each other without idle time. It
+// tracks what is stored, so the peak is exact, and Err is set when an operation lacks an input.
 type Sequence struct {
 	Ops  []plan.Op
 	Time float64 // end of the last operation, in seconds
-	Peak float64 // the most memory so far
+	Peak float64 // peak memory so far
 	Err  error
 
 	v       *View
-	a, abar []bool // what is stored, by layer
+	a, abar []bool // by layer: it is stored
 	stored  float64
 }
 
-// NewSequence starts with a_0 and δ_N in memory.
+// NewSequence returns a sequence that starts with a_0 and δ_N in memory.
 func (v *View) NewSequence() *Sequence {
 	flags := make([]bool, 2*(v.N+1))
 	s := &Sequence{v: v, a: flags[:v.N+1], abar: flags[v.N+1:], stored: v.A[0] + v.Delta[v.N]}
@@ -33,8 +32,8 @@ func (v *View) NewSequence() *Sequence {
 // Has reports whether a_ℓ itself is stored.
 func (s *Sequence) Has(l int) bool { return s.a[l] }
 
-// run appends a computation that takes so long, reads layer ℓ-1, and needs so
-// much more memory while it runs.
+// run appends a computation with the given duration that reads layer ℓ-1 and needs during
+// additional memory while it runs.
 func (s *Sequence) run(op string, l int, duration, during float64) {
 	if !s.a[l-1] && !s.abar[l-1] && s.Err == nil {
 		s.Err = fmt.Errorf("%s %d has no input", op, l)
@@ -58,19 +57,19 @@ func (s *Sequence) free(flag *bool, size float64) {
 	}
 }
 
-// All is F_all ℓ.
+// All appends F_all ℓ.
 func (s *Sequence) All(l int) {
 	s.run(plan.OpFAll, l, s.v.UF[l], s.v.Abar[l]+s.v.OF[l])
 	s.store(&s.abar[l], s.v.Abar[l])
 }
 
-// Checkpoint is F_ck ℓ.
+// Checkpoint appends F_ck ℓ.
 func (s *Sequence) Checkpoint(l int) {
 	s.run(plan.OpFCk, l, s.v.UF[l], s.v.A[l]+s.v.OC[l])
 	s.store(&s.a[l], s.v.A[l])
 }
 
-// None is F_none ℓ, which consumes a_{ℓ-1}.
+// None appends F_none ℓ, which frees a_{ℓ-1}.
 func (s *Sequence) None(l int) {
 	if !s.a[l-1] && s.Err == nil {
 		s.Err = fmt.Errorf("there is no a_%d for F_none %d", l-1, l)
@@ -80,7 +79,7 @@ func (s *Sequence) None(l int) {
 	s.free(&s.a[l-1], s.v.A[l-1])
 }
 
-// Backward is B ℓ. It consumes a_{ℓ-1}, not ā_{ℓ-1}.
+// Backward appends B ℓ. It frees a_{ℓ-1}, not ā_{ℓ-1}.
 func (s *Sequence) Backward(l int) {
 	if !s.abar[l] && s.Err == nil {
 		s.Err = fmt.Errorf("there is no ā_%d for B %d", l, l)
@@ -91,7 +90,7 @@ func (s *Sequence) Backward(l int) {
 	s.free(&s.a[l-1], s.v.A[l-1])
 }
 
-// Discard discards what is stored of layer ℓ: D of a_ℓ, of ā_ℓ, or nothing.
+// Discard appends the discards of what is stored of layer ℓ: a_ℓ, ā_ℓ, both or nothing.
 func (s *Sequence) Discard(l int) {
 	if s.a[l] {
 		s.discard(plan.TensorA, l)
@@ -107,7 +106,7 @@ func (s *Sequence) discard(tensor string, l int) {
 	s.Ops = append(s.Ops, plan.Op{Op: plan.OpD, Tensor: tensor, Layer: l, Start: s.Time, End: s.Time})
 }
 
-// Advance is F_ck first, F_none first+1 .. F_none last.
+// Advance appends F_ck first, F_none first+1 .. F_none last.
 func (s *Sequence) Advance(first, last int) {
 	s.Checkpoint(first)
 	for l := first + 1; l <= last; l++ {
@@ -115,7 +114,7 @@ func (s *Sequence) Advance(first, last int) {
 	}
 }
 
-// Segment is F_all first .. F_all last, B last .. B first.
+// Segment appends F_all first .. F_all last, B last .. B first.
 func (s *Sequence) Segment(first, last int) {
 	for l := first; l <= last; l++ {
 		s.All(l)
@@ -125,7 +124,7 @@ func (s *Sequence) Segment(first, last int) {
 	}
 }
 
-// Plan returns what was built, with claims.
+// Plan returns the plan with its claims.
 func (s *Sequence) Plan(method string, c *chain.Chain, p platform.Platform) *plan.Plan {
 	out := plan.New(Problem, method, c, p)
 	out.Ops = s.Ops

@@ -1,16 +1,13 @@
-// Package remat is the one view of rematerialization on chains ([002], [004]
-// chapter 2): the validated instance in working arrays, what fits, the least
-// memory with its reason, closed-form bounds, and plans written operation by
-// operation. Heuristics and formulations share it; the verifier and exhaustive
-// search do not use it.
+// Package remat is the model of rematerialization on chains ([002], [004] chapter 2): the validated
+// instance in arrays, feasibility, the minimum memory with its reason, closed-form bounds, and
+// plans built operation by operation. Heuristics and formulations share it; the verifier and
+// exhaustive search do not use it.
 //
-// [002] is O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, "Optimal
-// checkpointing for heterogeneous chains: how to train deep neural networks with
-// limited memory", 2019.
+// [002] is O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, "Optimal checkpointing
+// for heterogeneous chains: how to train deep neural networks with limited memory", 2019.
 //
-// Layers are numbered 1..N as in the papers, N being the loss; index 0 is the
-// chain's input. Sizes are whole numbers of the chain's unit, so that sums of
-// them are exact; times are seconds.
+// Layers are numbered 1..N as in the papers, N being the loss; index 0 is the input of the chain.
+// Sizes are integers in the unit of the chain, so their sums are exact; times are in seconds.
 package remat
 
 import (
@@ -27,23 +24,23 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = plan.Remat
 
-// Errors of instances that mean nothing.
+// Errors of invalid instances.
 var (
 	ErrChain    = errors.New("chain unfit for rematerialization")
 	ErrPlatform = errors.New("platform unfit for rematerialization")
 )
 
-// View is a chain in flat slices indexed by layer, and the memory there is.
+// View is a chain in flat slices indexed by layer, and the memory limit.
 type View struct {
 	N                      int
 	UF, UB                 []float64 // seconds; index 0 unused
-	A, Abar, Delta, OF, OB []float64 // sizes; OF is F_all's
-	OC                     []float64 // o_F of F_ck and F_none
-	Memory                 float64   // a whole number, too
+	A, Abar, Delta, OF, OB []float64 // sizes; OF is the overhead of F_all
+	OC                     []float64 // overhead of F_ck and F_none
+	Memory                 float64   // also an integer
 	Unit                   platform.Unit
 }
 
-// Of copies a valid chain, without a limit on memory. O(N).
+// FromChain returns the view of a valid chain without a memory limit. O(N).
 func FromChain(c *chain.Chain) *View {
 	n := c.Len()
 	flat := make([]float64, 8*(n+1))
@@ -62,9 +59,9 @@ func FromChain(c *chain.Chain) *View {
 	return v
 }
 
-// New checks c and the memory and returns their view, the memory rounded down to
-// a whole number. The errors wrap [ErrChain] or [ErrPlatform]; a
-// *plan.Infeasible says that no plan fits, by [View.LeastBound]. O(N).
+// New validates c and the memory and returns their view, with the memory rounded down to an
+// integer. The errors wrap [ErrChain] or [ErrPlatform], or are a *plan.Infeasible if no plan fits,
+// by [View.LeastBound]. O(N).
 func New(c *chain.Chain, memory float64) (*View, error) {
 	v, err := Checked(c)
 	if err != nil {
@@ -80,7 +77,7 @@ func New(c *chain.Chain, memory float64) (*View, error) {
 	return v, nil
 }
 
-// Checked is [Of] for any chain. The error wraps [ErrChain].
+// Checked is [FromChain] for any chain. The error wraps [ErrChain].
 func Checked(c *chain.Chain) (*View, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no chain", ErrChain)
@@ -94,20 +91,19 @@ func Checked(c *chain.Chain) (*View, error) {
 	return FromChain(c), nil
 }
 
-// Fits reports whether a plan of such a peak fits in the memory.
+// Fits reports whether a plan with the given peak fits in memory.
 func (v *View) Fits(used float64) bool { return platform.Fits(used, v.Memory) }
 
-// TooLittle is the error that no plan fits, as each needs so much.
+// TooLittle returns the error that no plan fits, since every plan needs at least least.
 func (v *View) TooLittle(least float64, why string) *plan.Infeasible {
 	return &plan.Infeasible{Problem: Problem, Memory: least, Given: v.Memory, Why: why}
 }
 
-// RoundedDown returns v with times rounded down to multiples of a power of two
-// such that sums in which each layer is computed so many times at most are
-// exact. So what is equal compares equal, and the optimum of this chain is at
-// most that of v, as no operation takes longer: this is the one place where
-// rounding of times enters a proof by search. A plan in which layers run r times
-// in all takes less than r·runs·2^-51 Σ(uF+uB) longer in v. O(N).
+// RoundedDown returns v with times rounded down to multiples of a power of two, such that sums are
+// exact in which each layer is computed at most runs times. So equal sums compare equal, and the
+// optimum of this chain is at most that of v, as no operation takes longer. This is the only place
+// where the rounding of times enters a proof by search. A plan in which layers run r times in total
+// takes less than r·runs·2^-51 Σ(uF+uB) longer in v. O(N).
 func (v *View) RoundedDown(runs int) *View {
 	w := *v
 	w.UF, w.UB = slices.Clone(v.UF), slices.Clone(v.UB)
@@ -118,7 +114,7 @@ func (v *View) RoundedDown(runs int) *View {
 	if total == 0 {
 		return &w
 	}
-	_, e := math.Frexp(2 * float64(runs) * total) // the factor is for the rounding of total
+	_, e := math.Frexp(2 * float64(runs) * total) // the factor covers the rounding of total
 	q := math.Ldexp(1, max(e-53, -1074))
 	for l := 1; l <= v.N; l++ {
 		w.UF[l], w.UB[l] = math.Floor(v.UF[l]/q)*q, math.Floor(v.UB[l]/q)*q
@@ -126,7 +122,7 @@ func (v *View) RoundedDown(runs int) *View {
 	return &w
 }
 
-// Time is how long the operations of a plan take, in seconds, by the times of v.
+// Time returns the total time of the operations of a plan, in seconds, with the times of v.
 func (v *View) Time(ops []plan.Op) float64 {
 	t := 0.0
 	for i := range ops {
@@ -141,8 +137,8 @@ func (v *View) Time(ops []plan.Op) float64 {
 	return t
 }
 
-// Input is what the base of layer ℓ takes: a_0, which every plan keeps until
-// B_1 as nothing can compute it again, and a_{ℓ-1}.
+// Input returns the memory of the inputs of layer ℓ: a_0, which every plan keeps until B_1 since
+// nothing can recompute it, and a_{ℓ-1}.
 func (v *View) Input(l int) float64 {
 	if l <= 1 {
 		return v.A[0]
@@ -150,14 +146,14 @@ func (v *View) Input(l int) float64 {
 	return v.A[0] + v.A[l-1]
 }
 
-// AllNeed is what F_all ℓ needs at least when δ_h is the gradient in memory.
+// AllNeed returns the minimum memory of F_all ℓ with δ_h as the gradient in memory.
 func (v *View) AllNeed(l, h int) float64 { return v.Input(l) + v.Abar[l] + v.OF[l] + v.Delta[h] }
 
-// ForwardNeed is what F_ck ℓ needs at least when δ_h is the gradient in memory, and so
+// ForwardNeed returns the minimum memory of F_ck ℓ with δ_h as the gradient in memory, and so of
 // any forward of ℓ.
 func (v *View) ForwardNeed(l, h int) float64 { return v.Input(l) + v.A[l] + v.OC[l] + v.Delta[h] }
 
-// BackwardNeed is what B_ℓ needs at least.
+// BackwardNeed returns the minimum memory of B_ℓ.
 func (v *View) BackwardNeed(l int) float64 {
 	return v.Input(l) + v.Abar[l] + v.Delta[l] + v.Delta[l-1] + v.OB[l]
 }

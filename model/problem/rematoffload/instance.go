@@ -1,17 +1,16 @@
-// Package rematoffload is the problem of rematerialization with offloading as
-// methods and formulations see it ([004] chapter 4): the validated instance and
-// what fits in it, the kernels that replay a sequence of computations and give it
-// and its transfers times, and closed-form bounds.
+// Package rematoffload is the model of rematerialization with offloading on chains that methods and
+// formulations share ([004] chapter 4): the validated instance and its feasibility, the replay of a
+// sequence of computations, the timing of the sequence with its transfers, and closed-form bounds.
 //
-//   - [Instance] is a chain on a platform; [New] says whether a plan exists.
+//   - [Instance] is a chain on a platform; [New] reports whether a plan exists.
 //   - [NewProfile] replays a sequence of [Step]s without transfers.
-//   - [Retime] gives a profile and the tensors that are away times.
-//   - [Bounds] are proven for every plan.
+//   - [Retime] computes the times of a profile and of the tensors that are offloaded.
+//   - [Bounds] hold for every plan.
 //
-// [004] is A. Shilova, "Memory Saving Strategies for Deep Neural Network Training",
-// thesis, Université de Bordeaux, 2021. Layers are numbered 1..N as there, N being the
-// loss; index 0 is the chain's input. Sizes are whole numbers, so sums of them are
-// exact and what fits is compared as it is.
+// [004] is A. Shilova, "Memory Saving Strategies for Deep Neural Network Training", thesis,
+// Université de Bordeaux, 2021. Layers are numbered 1..N as there, N being the loss; index 0 is the
+// input of the chain. Sizes are integers, so their sums are exact and are compared without a
+// tolerance.
 package rematoffload
 
 import (
@@ -27,14 +26,14 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = plan.RematOffload
 
-// Errors of instances that mean nothing.
+// Errors of invalid instances.
 var (
 	ErrChain    = errors.New("chain unfit for rematerialization with offloading")
 	ErrPlatform = errors.New("platform unfit for rematerialization with offloading")
 )
 
-// Instance is a chain in flat slices indexed by layer as in the papers: 1..N,
-// and 0 for the input; and the platform.
+// Instance is a chain on a platform in flat slices indexed by layer as in the papers: 1..N, and 0
+// for the input.
 type Instance struct {
 	Chain                  *chain.Chain
 	Platform               platform.Platform
@@ -42,13 +41,13 @@ type Instance struct {
 	Bandwidth              float64   // bytes per second
 	Memory                 float64   // M, bytes
 	UF, UB                 []float64 // seconds; index 0 unused
-	A, Abar, Delta, OF, OB []float64 // bytes; OF is F_all's
-	OC                     []float64 // o_F of F_ck and F_none
-	Until                  []float64 // until[ℓ] = Σ uF_1..ℓ
+	A, Abar, Delta, OF, OB []float64 // bytes; OF is the overhead of F_all
+	OC                     []float64 // overhead of F_ck and F_none
+	Until                  []float64 // Until[ℓ] = Σ uF_1..ℓ
 }
 
-// New checks c and p. The errors wrap ErrChain or ErrPlatform; a
-// *plan.Infeasible says that no plan fits. O(N).
+// New validates c and p and returns their instance. The errors wrap ErrChain or ErrPlatform, or are
+// a *plan.Infeasible if no plan fits. O(N).
 func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: chain %q: %w", ErrChain, c.Name, err)
@@ -77,7 +76,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	return in, nil
 }
 
-// NewView copies c. O(N).
+// NewView returns the arrays of c without a platform. O(N).
 func NewView(c *chain.Chain) *Instance {
 	n := c.Len()
 	flat := make([]float64, 9*(n+1))
@@ -97,7 +96,7 @@ func NewView(c *chain.Chain) *Instance {
 	return v
 }
 
-// Input is I_s^x, the size of what layer s reads: ā_{s-1} if x, else a_{s-1}.
+// Input returns I_s^x, the size of the input of layer s: ā_{s-1} if x, else a_{s-1}.
 func (in *Instance) Input(s int, x bool) float64 {
 	if x {
 		return in.Abar[s-1]
@@ -105,10 +104,10 @@ func (in *Instance) Input(s int, x bool) float64 {
 	return in.A[s-1]
 }
 
-// NeedAll is what F_all ℓ takes beside its input, without any gradient.
+// NeedAll returns the memory of F_all ℓ in addition to its input, without gradients.
 func (in *Instance) NeedAll(l int) float64 { return in.Abar[l] + in.OF[l] }
 
-// NeedBackward is what B ℓ takes beside its input.
+// NeedBackward returns the memory of B ℓ in addition to its input.
 func (in *Instance) NeedBackward(l int) float64 {
 	return in.Abar[l] + in.Delta[l] + in.Delta[l-1] + in.OB[l]
 }

@@ -6,11 +6,10 @@ import (
 	"workbench/model/instance/chain"
 )
 
-// Range returns the memory between which [004] 4.4 varies the limit,
-// M = (1−α)·low + α·high, in bytes: low is what recomputing everything from a_0
-// for every backward takes, high what keeping everything takes. Neither is
-// proved to be least: without transfers less may do (errata 3), and with them
-// [Least] does. c must be valid. O(N).
+// Range returns the memories between which [004] 4.4 varies the limit, M = (1−α)·low + α·high, in
+// bytes. low is the memory of recomputing everything from a_0 for every backward, high that of
+// keeping everything. Neither is a proven minimum: without transfers less may suffice (errata 3),
+// and with transfers [Least] does. c must be valid. O(N).
 func Range(c *chain.Chain) (low, high float64) {
 	v := NewView(c)
 	low, _ = v.low()
@@ -23,22 +22,22 @@ func Range(c *chain.Chain) (low, high float64) {
 	return low, max(low, high)
 }
 
-// MinMemoryReason says which operation takes the low end of [Range]. c must be valid. O(N).
+// MinMemoryReason returns which operation determines the low end of [Range]. c must be valid. O(N).
 func MinMemoryReason(c *chain.Chain) string {
 	_, why := NewView(c).low()
 	return why
 }
 
-// low is the low end of Range and the operation that takes it: everything is computed again,
-// before B_ℓ F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, beside a_0 and δ_ℓ; the loss's gradient
-// counts from its backward on.
+// low returns the low end of Range and the operation that determines it: before B_ℓ everything is
+// recomputed by F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, while a_0 and δ_ℓ are stored. The gradient of the
+// loss counts from its backward on.
 func (v *Instance) low() (low float64, why string) {
 	takes := func(memory float64, format string, l int) {
 		if memory > low || why == "" {
 			low, why = memory, "where all is computed again for each backward, "+fmt.Sprintf(format, l)
 		}
 	}
-	forward, first := 0.0, 0 // most of F_1 .. F_ℓ-1, and which it is
+	forward, first := 0.0, 0 // maximum over F_1 .. F_ℓ-1, and where it is attained
 	for l := 1; l <= v.N; l++ {
 		gradient := v.Delta[l]
 		if l == v.N {
@@ -58,12 +57,11 @@ func (v *Instance) low() (low float64, why string) {
 	return low, why
 }
 
-// Least returns the least memory in bytes for which a plan exists when there is
-// a link, and the operation that needs it. c must be valid. O(N).
+// Least returns the minimum memory in bytes for which a plan exists if there is a link, and the
+// operation that needs it. Without a link it is a lower bound. c must be valid. O(N).
 //
-// F_all ℓ has to run, beside a_{ℓ-1} or the larger ā_{ℓ-1}; so has B_ℓ, with its
-// two gradients. And that is enough: OffloadAll needs no more. Without a link it
-// is a lower bound.
+// Proof. F_all ℓ has to run with a_{ℓ-1} or the larger ā_{ℓ-1} stored, and so does B_ℓ, with its
+// two gradients. This is sufficient: OffloadAll needs no more.
 func Least(c *chain.Chain) (memory float64, why string) { return NewView(c).least() }
 
 func (in *Instance) least() (memory float64, why string) {

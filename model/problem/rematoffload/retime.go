@@ -8,38 +8,37 @@ import (
 	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
-// A Schedule is a sequence of steps with the gaps in which tensors are on the
-// host, and the earliest times at which all of it is valid in the integral
-// model. The transfers run one after the other: the offloads by out, then the
-// prefetches by back.
+// Schedule is a sequence of steps with the gaps in which tensors are on the host, and the earliest
+// times at which all of it is valid in the integral model. The transfers run one after the other:
+// the offloads in the order out, then the prefetches in the order back.
 //
-// Memory is kept by positions among the steps: gap g has left the device when
-// step leaves[g] starts, which waits for the offload, and takes its space again
-// from step returns[g] on, before which the prefetch does not start. So whether
-// everything fits is a matter of positions only, and the times are the longest
-// paths in a graph without cycles.
+// Memory is determined by positions among the steps. Gap g has been evicted when step leaves[g]
+// starts, which waits for the offload. It occupies memory again from step returns[g] on, and the
+// prefetch starts no earlier. So feasibility depends on positions only, and the times are longest
+// paths in an acyclic graph.
 type Schedule struct {
 	*Profile
 	Away            []Gap
-	out, back       []int // orders of offloads and prefetches
+	out, back       []int // orders of offloads and prefetches, as indices of Away
 	leaves, returns []int
-	start           []float64 // of steps
-	outAt, backAt   []float64 // starts of transfers
+	start           []float64 // by step
+	outAt, backAt   []float64 // by gap: starts of transfers
 	Makespan        float64
 }
 
-// Retime returns the best schedule found for the steps and gaps, false if none
-// fits. Offloads run in the order in which their tensors fall out of use,
-// prefetches in the order of the uses: earlier uses first. Of three ways to
-// choose positions the fastest is taken:
+// Retime returns the fastest schedule found for the steps and gaps, false if none fits. Offloads
+// run in the order of the last uses of their tensors before the gap, prefetches in the order of the
+// next uses. It tries three ways to choose positions:
 //
-//   - offloads end before B_N and prefetches start after F_N (OR.3), both as
-//     late and as early as memory allows within that;
-//   - offloads may go on after the loss: each has to end when memory is short,
-//     and prefetches start as early as the offloads then leave room;
-//   - prefetches may start before the loss, offloads end in time for that.
+//   - offloads end before B_N and prefetches start after F_N (OR.3), both as late and as early
+//     as memory
+//     allows within that;
+//   - offloads may run after the loss: each ends when memory is needed, and prefetches start as
+//     early as
+//     the offloads then allow;
+//   - prefetches may start before the loss, and offloads end in time for that.
 //
-// O(steps · gaps) at worst, linear as a rule.
+// O(steps · gaps) in the worst case, usually linear.
 func Retime(r *Profile, away []Gap) (*Schedule, bool) {
 	var best *Schedule
 	for _, way := range [...]func(*Schedule) bool{(*Schedule).split, (*Schedule).offloadsFirst, (*Schedule).prefetchesFirst} {
@@ -72,7 +71,7 @@ func newSchedule(r *Profile, away []Gap) *Schedule {
 	return s
 }
 
-// split lets offloads end before the loss and prefetches start after it.
+// split makes offloads end before the loss and prefetches start after it.
 func (s *Schedule) split() bool {
 	if !s.lateLeaves() {
 		return false
@@ -89,8 +88,8 @@ func (s *Schedule) split() bool {
 	return true
 }
 
-// offloadsFirst chooses offloads as late as they may be, and prefetches by when
-// these have in fact ended.
+// offloadsFirst makes offloads as late as possible, and prefetches as early as the resulting
+// offload times allow.
 func (s *Schedule) offloadsFirst() bool {
 	if !s.lateLeaves() || !s.time() {
 		return false
@@ -103,13 +102,13 @@ func (s *Schedule) offloadsFirst() bool {
 	return s.earlyReturns()
 }
 
-// prefetchesFirst chooses prefetches as early as they may be, then offloads.
+// prefetchesFirst makes prefetches as early as possible, then offloads as late as possible.
 func (s *Schedule) prefetchesFirst() bool { return s.earlyReturns() && s.lateLeaves() }
 
-// lateLeaves makes each offload end as late as memory allows, in their order,
-// given when the tensors return.
+// lateLeaves makes each offload end as late as memory allows, in the order out, given returns. It
+// reports whether everything fits.
 func (s *Schedule) lateLeaves() bool {
-	gone := 0.0 // bytes that are away
+	gone := 0.0 // bytes on the host only
 	next := 0
 	back := newBuckets(len(s.Steps), s.returns)
 	for g := range s.Away {
@@ -136,15 +135,14 @@ func (s *Schedule) lateLeaves() bool {
 			return false
 		}
 	}
-	for g := range s.Away { // those that never have to: no later than their return
+	for g := range s.Away { // those never forced: no later than their return
 		s.leaves[g] = min(s.leaves[g], s.returns[g])
 	}
 	return true
 }
 
-// earlyReturns makes each prefetch start as early as memory allows, the last
-// ones waiting least, given when the tensors leave. It is lateLeaves in
-// reversed time.
+// earlyReturns makes each prefetch start as early as memory allows, given leaves; the last ones
+// wait least. It is lateLeaves in reversed time.
 func (s *Schedule) earlyReturns() bool {
 	gone := 0.0
 	next := len(s.back) - 1
@@ -153,7 +151,7 @@ func (s *Schedule) earlyReturns() bool {
 		s.returns[g] = -1
 	}
 	for i := len(s.Steps) - 1; i >= 0; i-- {
-		// Tensors that leave at step i+1 are there at step i.
+		// A tensor evicted at step i+1 is in memory at step i.
 		if i+1 < len(s.Steps) {
 			for g := left.first[i+1]; g >= 0; g = left.next[g] {
 				if s.returns[g] > i+1 {
@@ -182,7 +180,7 @@ func (s *Schedule) earlyReturns() bool {
 	return true
 }
 
-// buckets are lists of gaps by the step that each belongs to.
+// buckets has lists of gaps by step.
 type buckets struct{ first, next []int }
 
 func newBuckets(steps int, of []int) buckets {
@@ -198,21 +196,21 @@ func newBuckets(steps int, of []int) buckets {
 
 func (s *Schedule) transfer(g int) float64 { return s.In.Size(s.Away[g].Tensor) / s.In.Bandwidth }
 
-// time computes the earliest times for the positions, false if they contradict
-// each other.
+// time computes the earliest times for the positions. It reports false if they contradict each
+// other.
 func (s *Schedule) time() bool {
 	leave, use := newBuckets(len(s.Steps), s.leaves), make([]int, len(s.Away))
 	for g, x := range s.Away {
 		use[g] = x.To
 	}
 	need := newBuckets(len(s.Steps), use)
-	out, back := 0, 0 // transfers that have their times
+	out, back := 0, 0 // number of transfers that are timed
 	const never = -1
 	for g := range s.Away {
 		s.outAt[g], s.backAt[g] = never, never
 	}
 	clock, link := 0.0, 0.0
-	// advance gives transfers their times while steps before i have theirs.
+	// advance times transfers whose preceding steps, before i, are timed.
 	advance := func(i int) {
 		for out < len(s.out) {
 			g := s.out[out]
@@ -265,9 +263,9 @@ func (s *Schedule) time() bool {
 	return true
 }
 
-// Plan returns the schedule as a plan with claims, the peak being that of the replay. A gap whose tensor leaves
-// only to return at once is kept: its transfers cost nothing that time() has
-// not counted. The errors are those of the verifier.
+// Plan returns the schedule as a plan with claims; the peak is that of the replay. A gap whose
+// tensor is evicted and returns at once is kept, since its transfers cost nothing that time has not
+// counted. The errors are those of the verifier.
 func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	p := plan.New(Problem, method, s.In.Chain, s.In.Platform)
 	from, to := make([]int, len(s.Away)), make([]int, len(s.Away))
@@ -276,8 +274,8 @@ func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	}
 	after, before := newBuckets(len(s.Steps), from), newBuckets(len(s.Steps), to)
 	ops := make([]plan.Op, 0, len(s.Steps)+2*len(s.Away))
-	// Of what starts at one instant an offload follows the step that used its tensor
-	// last, and a prefetch precedes the one that needs it.
+	// In a tie an offload follows the step that last used its tensor, and a prefetch precedes the
+	// step that needs it.
 	for i, x := range s.Steps {
 		for g := after.first[i]; g >= 0; g = after.next[g] {
 			ops = append(ops, s.transferOp(plan.OpO, g, s.outAt[g]))
@@ -299,7 +297,7 @@ func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	return p, nil
 }
 
-// transferOp is the offload or prefetch of gap g.
+// transferOp returns the offload or prefetch of gap g.
 func (s *Schedule) transferOp(op string, g int, start float64) plan.Op {
 	x, name := s.Away[g], plan.TensorA
 	if x.Tensor&1 == 1 {

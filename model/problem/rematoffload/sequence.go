@@ -2,7 +2,7 @@ package rematoffload
 
 import "workbench/model/plan"
 
-// kind is a kind of computation, [004] Table 2.1, or a discard.
+// kind is a kind of computation of [004] Table 2.1, or a discard.
 type kind uint8
 
 const (
@@ -14,13 +14,13 @@ const (
 	DiscardAbar
 )
 
-// A Step is a computation of a layer or a discard of one of its tensors.
+// Step is a computation of a layer or a discard of one of its tensors.
 type Step struct {
 	Kind  kind
 	Layer int32
 }
 
-// A tensor is 2ℓ for a_ℓ and 2ℓ+1 for ā_ℓ. ā_0 is a_0.
+// tensor is 2ℓ for a_ℓ and 2ℓ+1 for ā_ℓ; ā_0 is a_0.
 type tensor int32
 
 func TensorOf(l int, abar bool) tensor {
@@ -37,30 +37,29 @@ func (in *Instance) Size(t tensor) float64 {
 	return in.A[t>>1]
 }
 
-// A Gap is a time in which a stored tensor is not used: after step from, which
-// made it or used it last (-1: it is there from the start), and before step to,
-// which uses it next.
+// Gap is a time in which a stored tensor is not used: after step From, which made it or last used
+// it (-1: it is stored from the start), and before step To, which uses it next.
 type Gap struct {
 	Tensor   tensor
 	From, To int
-	made     bool // step from made it
+	made     bool // step From made it
 }
 
-// A Profile is the replay of a sequence of steps without transfers: how much
-// memory each step takes, and when which tensor is not in use.
+// Profile is the replay of a sequence of steps without transfers: the memory of each step, and the
+// gaps of the tensors.
 type Profile struct {
 	In    *Instance
 	Steps []Step
 	Took  []float64 // Took[i]: seconds
-	// During[i] is everything stored before step i, its output and overhead. δ_N
-	// counts from the start of B_N.
+	// During[i] is everything stored before step i plus its output and overhead. δ_N counts from
+	// the start of B_N.
 	During []float64
-	Loss   int   // the step that is B_N
-	Gaps   []Gap // those over the loss: from < loss < to
+	Loss   int   // the index of B_N
+	Gaps   []Gap // gaps across the loss: From < Loss < To
 }
 
-// NewProfile replays steps; false if they break a rule of rematerialization
-// other than the limit of memory. O(steps).
+// NewProfile replays steps. It reports false if they violate a rule of rematerialization other than
+// the memory limit. O(steps).
 func NewProfile(in *Instance, steps []Step) (*Profile, bool) {
 	r := &Profile{In: in, Steps: steps, Loss: -1}
 	flat := make([]float64, 2*len(steps))
@@ -89,13 +88,13 @@ func NewProfile(in *Instance, steps []Step) (*Profile, bool) {
 type replay struct {
 	*Profile
 	now      float64 // bytes stored
-	gradient int     // ℓ of the δ_ℓ that is there
+	gradient int     // ℓ of the stored δ_ℓ
 	stored   []bool  // by tensor
-	last     []int   // step that used or made it last
-	made     []bool  // that step made it
+	last     []int   // by tensor: the step that last used or made it
+	made     []bool  // by tensor: that step made it
 }
 
-// use notes that step i uses t, and the gap before it if that is over the loss.
+// use records that step i uses t, and the gap before it if it spans the loss.
 func (p *replay) use(i int, t tensor) {
 	if f := p.last[t]; p.Loss >= 0 && f < p.Loss && i > p.Loss {
 		p.Gaps = append(p.Gaps, Gap{Tensor: t, From: f, To: i, made: p.made[t]})
@@ -119,7 +118,7 @@ func (p *replay) drop(t tensor) {
 	}
 }
 
-// discard drops t at step i; false if it is not there.
+// discard removes t at step i. It reports false if t is not stored.
 func (p *replay) discard(i int, t tensor) bool {
 	if !p.stored[t] {
 		return false
@@ -130,11 +129,11 @@ func (p *replay) discard(i int, t tensor) bool {
 	return true
 }
 
-// compute runs a computation as step i; false if it lacks an input or is a
-// backward out of turn.
+// compute runs a computation as step i. It reports false if an input is missing or a backward is
+// out of order.
 func (p *replay) compute(i int, s Step) bool {
 	in, l := p.In, int(s.Layer)
-	// A kept ā serves as well as a; where both are stored a is read.
+	// A stored ā can replace a; if both are stored, a is read.
 	reads := TensorOf(l-1, false)
 	if !p.stored[reads] {
 		if reads = TensorOf(l-1, true); !p.stored[reads] || s.Kind == FNone {
@@ -172,7 +171,7 @@ func (p *replay) compute(i int, s Step) bool {
 	return true
 }
 
-// Computing is the time of all computations.
+// Computing returns the total time of the computations, in seconds.
 func (r *Profile) Computing() (sum float64) {
 	for _, x := range r.Took {
 		sum += x
@@ -180,7 +179,7 @@ func (r *Profile) Computing() (sum float64) {
 	return sum
 }
 
-// StepsOf reads the computations of a plan of rematerialization.
+// StepsOf returns the computations and discards of a rematerialization plan.
 func StepsOf(ops []plan.Op) []Step {
 	kinds := map[string]kind{plan.OpFAll: FAll, plan.OpFCk: FCk, plan.OpFNone: FNone, plan.OpB: Backward}
 	var steps []Step
@@ -201,7 +200,7 @@ func StepsOf(ops []plan.Op) []Step {
 	return steps
 }
 
-// Op is the operation of a step.
+// Op returns the operation of a step, without times.
 func (s Step) Op() plan.Op {
 	o := plan.Op{Layer: int(s.Layer)}
 	switch s.Kind {

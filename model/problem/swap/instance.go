@@ -1,18 +1,16 @@
-// Package swap is the problem of out-of-core execution as methods and
-// formulations see it ([003]): the validated instance and what fits in it, and
-// closed-form bounds.
+// Package swap is the model of out-of-core execution that methods and formulations share ([003]):
+// the validated instance with its feasibility, and closed-form bounds.
 //
-//   - [Instance] is a sequence of functions on a platform; [New] says whether a
-//     plan exists, [Range] from which memory on nothing moves.
-//   - [Bounds] are proven for every plan.
+//   - [Instance] is a sequence of functions on a platform; [New] reports whether a plan exists,
+//     [Range]
+//     from which memory on no transfer out is needed.
+//   - [Bounds] hold for every plan.
 //
-// Functions are numbered from 1 in texts, as in [003], and from 0 in the code.
-// Sizes are whole numbers, so sums of them are exact and what fits is compared as
-// it is.
+// Functions are numbered from 1 in texts, as in [003], and from 0 in the code. Sizes are integers,
+// so their sums are exact and are compared without a tolerance.
 //
-// [003] is "Out-of-core training for extremely large-scale neural networks with
-// adaptive window-based scheduling", of anonymous authors: the copy is one in review
-// and has no year.
+// [003] is "Out-of-core training for extremely large-scale neural networks with adaptive
+// window-based scheduling", by anonymous authors: the copy is under review and has no year.
 package swap
 
 import (
@@ -29,41 +27,39 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = plan.Swap
 
-// Errors of input that means nothing.
+// Errors of invalid input.
 var (
 	ErrSequence = errors.New("sequence unfit for swapping")
 	ErrPlatform = errors.New("platform unfit for swapping")
 )
 
-// Instance is a sequence in flat slices, with what every method needs, computed
-// once. Variables without bytes are everywhere at all times: they are not among
-// the uses.
+// Instance is a sequence in flat slices with derived data that every method needs. Variables of
+// size 0 are everywhere at all times and are not among the uses.
 type Instance struct {
-	N     int       // functions
+	N     int       // number of functions
 	Times []float64 // their durations, seconds
-	Size  []float64 // of variables, bytes
-	Move  []float64 // seconds to transfer each
+	Size  []float64 // by variable, bytes
+	Move  []float64 // by variable: transfer time, seconds
 
-	// f_i uses Use[At[i]:At[i+1]]. The variable is used next by the function in Next,
-	// N if by none; Writes: f_i changes it, or makes it.
+	// f_i uses Use[At[i]:At[i+1]]. Next is the next function that uses the variable, N if none.
+	// Writes is true if f_i changes or makes it.
 	At     []int
 	Use    []int
 	Next   []int
 	Writes []bool
 
-	First   []int // the function that uses the variable first
+	First   []int // by variable: the first function that uses it
 	Initial []string
 
 	Memory  float64 // M, bytes
-	Instant float64 // seconds: what takes less may begin and end at one instant
+	Instant float64 // seconds: transfers shorter than this may have zero duration
 
 	Sequence *functions.Sequence
 	Platform platform.Platform
 }
 
-// New checks s and p, and that a plan exists. The errors wrap
-// ErrSequence or ErrPlatform; a *plan.Infeasible says that no plan fits.
-// O(functions + variables + uses).
+// New validates s and p and returns their instance. The errors wrap ErrSequence or ErrPlatform, or
+// are a *plan.Infeasible if no plan fits. O(functions + variables + uses).
 func New(s *functions.Sequence, p platform.Platform) (*Instance, error) {
 	if s == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrSequence)
@@ -97,7 +93,7 @@ func New(s *functions.Sequence, p platform.Platform) (*Instance, error) {
 	return in, nil
 }
 
-// newView is the part of an instance that the sequence gives.
+// newView returns the part of an instance that depends on the sequence only.
 func newView(s *functions.Sequence) *Instance {
 	n, vs := s.Len(), len(s.Variables)
 	flat := make([]float64, n+2*vs)
@@ -108,7 +104,7 @@ func newView(s *functions.Sequence) *Instance {
 	for v := range s.Variables {
 		in.Size[v], in.Initial[v], in.First[v] = s.Variables[v].Size, s.Variables[v].Initial, n
 	}
-	written := make([]int, vs) // by which function last, counted from 1
+	written := make([]int, vs) // by variable: the last function that wrote it, from 1
 	for i := range s.Functions {
 		f := &s.Functions[i]
 		in.Times[i] = f.Time
@@ -156,7 +152,7 @@ func (in *Instance) OnDevice() float64 {
 	return bytes
 }
 
-// least returns the least memory for which a plan exists, and what needs it.
+// least returns the minimum memory for which a plan exists, and the reason.
 func (in *Instance) least() (bytes float64, why string) {
 	bytes, why = in.OnDevice(), "variables that are on the device from the start"
 	for i := range in.N {
@@ -170,7 +166,7 @@ func (in *Instance) least() (bytes float64, why string) {
 	return bytes, why
 }
 
-// Name names function i: "f_3 (conv1)".
+// Name returns the name of function i: "f_3 (conv1)".
 func (in *Instance) Name(i int) string {
 	if name := in.Sequence.Functions[i].Name; name != "" {
 		return fmt.Sprintf("f_%d (%s)", i+1, name)
@@ -178,21 +174,19 @@ func (in *Instance) Name(i int) string {
 	return fmt.Sprintf("f_%d", i+1)
 }
 
-// Range returns the least memory for which a plan exists and a memory in which
-// nothing ever leaves, in bytes. O(functions + variables + uses).
+// Range returns the minimum memory for which a plan exists and a memory with which nothing is ever
+// offloaded, in bytes. O(functions + variables + uses).
 //
-// low is the larger of the largest sum of the variables of one function, and the
-// sum of those that are on the device from the start. Less is never enough: they
-// are on the GPU together. It is enough: before each function send out, one by
-// one, everything that it does not use, then fetch what it uses. That needs no
-// memory beside what is there.
+// low is the maximum of the largest sum of the variables of one function and the sum of those that
+// are on the device from the start. Less is never enough, since they are on the GPU together. It is
+// enough: before each function, offload everything that it does not use, one by one, then fetch
+// what it uses.
 //
-// high is everything at once: before each function the variables that have been
-// used, or are initially on the host or the device, and are still used by it or
-// later, and what the function makes. In so much memory the variables from the host
-// can be fetched one after the other from the start, in the order of first use,
-// and every function runs as soon as they are there: no memory makes a plan
-// faster.
+// high holds everything at once: before each function, the variables that were used or are
+// initially on the host or the device and that it or a later function uses, and what the function
+// makes. With this memory the variables on the host can be fetched one after the other from the
+// start, in order of first use, and every function runs as soon as they are present. No memory
+// makes a plan faster.
 func Range(s *functions.Sequence) (low, high float64, err error) {
 	if s == nil {
 		return 0, 0, fmt.Errorf("%w: there is none", ErrSequence)

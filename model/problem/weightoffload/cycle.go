@@ -1,15 +1,13 @@
-// Package weightoffload is weight offloading's view of a chain ([001] §3): one training
-// step as a cycle of 2L operations B_L..B_1, F_1..F_L that repeats for ever.
+// Package weightoffload is the model of weight offloading for a chain ([001] §3): one training step
+// as a cycle of 2L operations B_L..B_1, F_1..F_L that repeats forever.
 //
-// Every layer of the chain takes part, the loss included; a loss without
-// weights that takes no time changes nothing, which is how [001] neglects it.
-// Methods and formulations share this package; the verifier does not use it.
-// It holds what all of them need: a validated [Instance], the least memory and
-// the reason for it, closed-form bounds on the period ([Instance.Bounds]), and
-// the normal form of plans ([Schedule]).
+// Every layer of the chain takes part, including the loss. A loss without weights and time changes
+// nothing, which is how [001] neglects it. Methods and formulations share this package; the
+// verifier does not use it. It holds a validated [Instance], the minimum memory with its reason,
+// closed-form bounds on the period ([Instance.Bounds]), and the normal form of plans ([Schedule]).
 //
-// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
-// Offloading Strategies for Training Large DNN Models", 2022.
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight Offloading Strategies for
+// Training Large DNN Models", 2022.
 package weightoffload
 
 import (
@@ -17,10 +15,9 @@ import (
 	"workbench/model/milp"
 )
 
-// Cycle is an instance of OFF(L, M, β) without M and β. Operations are
-// numbered j = 0..2L-1 in the paper's order less one: j < L is B_{L-j},
-// j ≥ L is F_{j-L+1}. Layers are numbered i = 0..L-1 here, one less than in
-// the paper.
+// Cycle is an instance of OFF(L, M, β) without M and β. Operations are numbered j = 0..2L-1, the
+// order of the paper less one: j < L is B_{L-j}, j ≥ L is F_{j-L+1}. Layers are numbered i =
+// 0..L-1, one less than in the paper.
 type Cycle struct {
 	L int
 	U []float64 // U[j]: duration of operation j, seconds
@@ -28,13 +25,13 @@ type Cycle struct {
 	// Act[j] is Σ_{k≤i}|a^k| with a^0 included, for the layer i of operation
 	// j: the activations held from the start of j to the start of j+1.
 	Act []float64
-	// Peak[j] is M_j of [001] (1): own weight (twice for a backward) and
-	// activations, without the weights of other layers; if the chain counts what
-	// autograd saves, also what runs beside that ([chain.Chain.Beside]).
+	// Peak[j] is M_j of [001] (1): own weight (twice for a backward) and activations, without the
+	// weights of other layers. If the chain counts what autograd saves, it includes the memory of
+	// running operations ([chain.Chain.Beside]).
 	Peak []float64
 }
 
-// Of returns the cycle of c. O(L).
+// FromChain returns the cycle of c. O(L).
 func FromChain(c *chain.Chain) *Cycle {
 	n := len(c.Layers)
 	y := &Cycle{L: n, U: make([]float64, 2*n), W: make([]float64, n), Act: make([]float64, 2*n), Peak: make([]float64, 2*n)}
@@ -55,8 +52,8 @@ func FromChain(c *chain.Chain) *Cycle {
 // B returns the number of the backward operation of layer i.
 func (y *Cycle) B(i int) int { return y.L - 1 - i }
 
-// Transient returns what operation j needs only while it runs: the gradient of its weight, if it is a backward, and what
-// [chain.Chain.Beside] counts. Sizes are integers: exact.
+// Transient returns the memory that operation j needs only while it runs: the gradient of its
+// weight for a backward, and what [chain.Chain.Beside] counts. Sizes are integers, so it is exact.
 func (y *Cycle) Transient(j int) float64 { return y.Peak[j] - y.Act[j] - y.W[y.Layer(j)] }
 
 // F returns the number of the forward operation of layer i.
@@ -81,15 +78,15 @@ func (y *Cycle) Predecessor(j int) int {
 	return j - 1
 }
 
-// A gap g = 2k+d is the time between two uses of w_k: d = 0 from the end of B_k
-// to the start of F_k, d = 1 from the end of F_k to the start of the next B_k.
-// That the weight leaves the GPU during it is the choice (k,d) of [001] §5.
+// Gap g = 2k+d is the time between two uses of w_k: d = 0 from the end of B_k to the start of F_k,
+// d = 1 from the end of F_k to the start of the next B_k. The choice (k,d) of [001] §5 is that the
+// weight is on the host during it.
 
-// Last returns the operation before gap g that last used the weight.
+// Last returns the operation before gap g that last uses the weight.
 func (y *Cycle) Last(g int) int { return y.Use(g ^ 1) }
 
-// Use returns the operation that ends gap g. Use(g) < Last(g) for the gaps that
-// go over the end of the cycle, those with d = 1.
+// Use returns the operation that ends gap g. Use(g) < Last(g) for the gaps across the end of the
+// cycle, those with d = 1.
 func (y *Cycle) Use(g int) int {
 	if g&1 == 0 {
 		return y.F(g >> 1)
@@ -108,7 +105,7 @@ func (y *Cycle) Next(j int) int {
 // Gap returns the gap that ends before operation j.
 func (y *Cycle) Gap(j int) int { return y.Next(j) ^ 1 }
 
-// Open returns which gap of layer k operation j of another layer lies in.
+// Open returns the gap of layer k that contains operation j of another layer.
 func (y *Cycle) Open(k, j int) int {
 	if y.B(k) < j && j < y.F(k) {
 		return 2 * k

@@ -10,25 +10,25 @@ import (
 	"workbench/model/platform"
 )
 
-// ErrInstance is wrapped by the error for a chain or platform that means
-// nothing for weight offloading.
+// ErrInstance is wrapped by the error for a chain or platform that is invalid for weight
+// offloading.
 var ErrInstance = errors.New("instance unfit for weight offloading")
 
-// Instance is OFF(L, M, β): a cycle on a platform on which a plan exists. Sizes
-// are whole numbers of the chain's unit, so sums of them are exact.
+// Instance is OFF(L, M, β): a cycle on a platform on which a plan exists. Sizes are integers in the
+// unit of the chain, so their sums are exact.
 type Instance struct {
 	*Cycle
 	N        int       // 2L operations
 	Memory   float64   // M
-	Move     []float64 // Move[k]: seconds to transfer w_k
+	Move     []float64 // Move[k]: transfer time of w_k, seconds
 	Total    float64   // Σ|w_k|
 	Chain    *chain.Chain
 	Platform platform.Platform
 }
 
-// New checks that a plan exists: the error is a *plan.Infeasible if the memory
-// is below the least, beside the instance, and wraps ErrInstance if the numbers
-// mean nothing. O(L).
+// New validates c and p and returns their instance. The error wraps ErrInstance if the input is
+// invalid. It is a *plan.Infeasible, returned together with the instance, if memory is below the
+// minimum. O(L).
 func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	if err := check(c, p); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	return in, in.Fits(p.Memory)
 }
 
-// MostAway returns the most that the weights exceed the room for them by, over
-// all operations: so much leaves and comes back in every cycle, at least.
+// MostAway returns the maximum over the operations of the bytes of weights that do not fit. At
+// least this much is offloaded and prefetched in every cycle.
 func (in *Instance) MostAway() float64 {
 	most := 0.0
 	for j := range in.U {
@@ -53,7 +53,7 @@ func (in *Instance) MostAway() float64 {
 	return most
 }
 
-// check returns what no methods can work with.
+// check returns an error for input that no method can use.
 func check(c *chain.Chain, p platform.Platform) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: the chain has no layers, at least one is needed", ErrInstance)
@@ -74,8 +74,8 @@ func check(c *chain.Chain, p platform.Platform) error {
 	return nil
 }
 
-// Fits returns nil if a plan exists for the given memory, and else a
-// *plan.Infeasible that names the least memory and what needs it. O(L).
+// Fits returns nil if a plan exists for the given memory, else a *plan.Infeasible with the minimum
+// memory and its reason. O(L).
 func (y *Cycle) Fits(memory float64) error {
 	least, why := y.least()
 	if platform.Fits(least, memory) {
@@ -92,13 +92,11 @@ func (y *Cycle) OpName(j int) string {
 	return fmt.Sprintf("F_%d", y.Layer(j)+1)
 }
 
-// least returns the least memory for which a plan exists, and the first thing
-// that needs it.
+// least returns the minimum memory for which a plan exists, and the first reason for it.
 //
-// It is exact: every operation j needs Peak[j], and just before operation j
-// its weight is resident while the activations of operation j-1 are still
-// held; with both, the plan that handles one layer at a time, transfers and
-// computations never overlapping, fits.
+// It is exact. Every operation j needs Peak[j]. Just before operation j its weight is resident
+// while the activations of operation j-1 are still held. With both, the plan fits that handles one
+// layer at a time without overlap of transfers and computations.
 func (y *Cycle) least() (memory float64, why string) {
 	needs := func(m float64, j int, what string) {
 		if m > memory {
@@ -118,8 +116,8 @@ func (y *Cycle) least() (memory float64, why string) {
 	return memory, why
 }
 
-// Range returns the least memory for which a plan exists and the memory with
-// which every weight can stay: more helps nothing. O(L).
+// Range returns the minimum memory for which a plan exists and the memory with which all weights
+// are resident, beyond which more is useless. O(L).
 func (y *Cycle) Range() (least, most float64) {
 	total := 0.0
 	for _, w := range y.W {
@@ -132,10 +130,10 @@ func (y *Cycle) Range() (least, most float64) {
 	return least, most
 }
 
-// Room returns what is left for weights at the start of operation j, its own
-// included: M − M_j + |w_own| of [001].
+// Room returns the memory for weights at the start of operation j, including its own: M − M_j +
+// |w_own| of [001].
 func (in *Instance) Room(j int) float64 { return in.Memory - (in.Peak[j] - in.W[in.Layer(j)]) }
 
-// RoomBefore returns what is left for weights just before operation j, while
-// the activations of the operation before are held.
+// RoomBefore returns the memory for weights just before operation j, while the activations of the
+// previous operation are held.
 func (in *Instance) RoomBefore(j int) float64 { return in.Memory - in.Act[in.Predecessor(j)] }

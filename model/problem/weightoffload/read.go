@@ -10,12 +10,12 @@ import (
 	"workbench/model/plan"
 )
 
-// ErrPlan is wrapped by the error of Read for what is no plan of a cycle.
+// ErrPlan is wrapped by the error of Read for an invalid plan.
 var ErrPlan = errors.New("no plan of weight offloading")
 
-// Read brings a plan to normal form. The plan must be valid to give a valid
-// schedule; of others it refuses what it cannot place. Events are told apart
-// by plan.Tolerance of the period. O(operations).
+// Read returns the normal form of a plan. The schedule is valid if the plan is; of invalid plans it
+// rejects what it cannot represent. Events closer than plan.Tolerance of the period are ties.
+// O(operations).
 func (in *Instance) Read(p *plan.Plan) (*Schedule, error) {
 	switch {
 	case p == nil || p.Problem != plan.WeightOffload:
@@ -32,7 +32,7 @@ func (in *Instance) Read(p *plan.Plan) (*Schedule, error) {
 	return s, in.readTransfers(p, s, begin)
 }
 
-// readComputations fills s.Op and returns the plan's time of B_L.
+// readComputations fills s.Op and returns the start of B_L in the plan.
 func (in *Instance) readComputations(p *plan.Plan, s *Schedule) (begin float64, err error) {
 	starts := make([]float64, in.N)
 	for j := range starts {
@@ -64,7 +64,7 @@ func (in *Instance) readComputations(p *plan.Plan, s *Schedule) (begin float64, 
 	return starts[0], nil
 }
 
-// readTransfers fills what concerns weights.
+// readTransfers fills the fields of weights.
 func (in *Instance) readTransfers(p *plan.Plan, s *Schedule, begin float64) error {
 	for k := range s.Up {
 		s.Up[k] = math.Inf(1)
@@ -107,10 +107,10 @@ type move struct {
 	fetch bool
 }
 
-// absences fills the gaps in which w_k is away, from a deletion to the end of the prefetch that
-// follows it: the first of these deletions, and the last prefetch.
+// absences fills the gaps in which w_k is on the host, each from a deletion to the end of the
+// following prefetch. Of several in a gap the first deletion and the last prefetch count.
 func (s *Schedule) absences(in *Instance, k int, moves []move) error {
-	// Of prefetches the end counts, a little earlier: see the verifier.
+	// For prefetches the end counts, slightly earlier: see the verifier.
 	early := min(in.Move[k]/2, plan.Tolerance*s.T)
 	when := func(m move) float64 {
 		if m.fetch {
@@ -134,8 +134,9 @@ func (s *Schedule) absences(in *Instance, k int, moves []move) error {
 	return nil
 }
 
-// place returns in which gap of layer k a weight is that is away for so long from the instant x on, and x in
-// the times of that gap: the first if all of the absence is before its end, and what it deletes uploaded.
+// place returns the gap of layer k that contains an absence of the given length from time x, and x
+// in the times of that gap. It is the first gap if the absence ends within it and the upload has
+// ended.
 func (s *Schedule) place(in *Instance, k int, x, long float64) (g int, at float64) {
 	from, to := s.window(in, 2*k)
 	instant := plan.Tolerance * s.T
@@ -146,8 +147,7 @@ func (s *Schedule) place(in *Instance, k int, x, long float64) (g int, at float6
 	return 2*k + 1, from + modulo(x-from, s.T)
 }
 
-// modulo returns x modulo T in [0,T), and 0 if x is a multiple of T but for the
-// tolerance of plans.
+// modulo returns x modulo T in [0,T), and 0 if x is a multiple of T within plan tolerance.
 func modulo(x, T float64) float64 {
 	x -= T * math.Floor(x/T)
 	if x >= T*(1-plan.Tolerance) || x <= T*plan.Tolerance {

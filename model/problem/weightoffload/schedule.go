@@ -10,34 +10,31 @@ import (
 	verifyweightoffload "workbench/model/verify/weightoffload"
 )
 
-// Schedule is a cyclic plan in normal form: a weight is deleted once, as soon
-// as that may be, and prefetched once in each gap in which it is away, and
-// uploaded once a cycle if it is ever away, before it is first deleted.
+// Schedule is a cyclic plan in normal form. In each gap in which a weight is on the host it is
+// deleted once, as early as possible, and prefetched once. It is uploaded once a cycle if it is
+// ever deleted, before the first deletion.
 //
-// Every valid plan can be brought to it without changing T: between two uses,
-// only the first deletion and the last prefetch count, since leaving out the
-// stay between them (and the uploads in it, of a value that the host holds
-// already) frees memory and links; of the uploads after a backward only the
-// first counts, since a deletion needs one that has ended, and none of them
-// frees anything; and an earlier deletion frees memory, no more.
+// Every valid plan can be brought to this form without changing T. Between two uses only the first
+// deletion and the last prefetch count: omitting the residence between them, and the uploads in it
+// of a value that the host already holds, frees memory and links. Of the uploads after a backward
+// only the first counts, since a deletion needs one that has ended and none of them frees memory.
+// An earlier deletion only frees memory.
 //
-// Times are unwrapped: Op[j] is the start of operation j in the cycle that
-// starts at Op[0]; what happens in gap 2k lies between B_k and F_k of this
-// cycle, what happens in gap 2k+1 between F_k of this cycle and B_k of the
-// next, so it may exceed T.
+// Times are unwrapped: Op[j] is the start of operation j in the cycle that starts at Op[0]. Events
+// of gap 2k lie between B_k and F_k of this cycle, those of gap 2k+1 between F_k of this cycle and
+// B_k of the next, so they may exceed T.
 type Schedule struct {
 	T    float64   // the period, seconds
 	Op   []float64 // 2L
-	Away []bool    // 2L, by gap
-	Pre  []float64 // 2L: start of the prefetch that ends the gap, if away
-	Up   []float64 // L: start of the upload after B_k, if a gap of k is away
-	// Again holds the starts of second uploads after F_k, which Greedy* of
-	// [001] makes where others need none, NaN where there is none. It is empty
-	// in normal form.
+	Away []bool    // 2L, by gap: the weight is on the host
+	Pre  []float64 // 2L: start of the prefetch that ends the gap, if Away
+	Up   []float64 // L: start of the upload after B_k, if a gap of k is Away
+	// Again has the starts of second uploads after F_k, which Greedy* of [001] makes where others
+	// need none; NaN where there is none. It is empty in normal form.
 	Again []float64
 }
 
-// NewSchedule returns a schedule in which nothing is placed yet.
+// NewSchedule returns a schedule with all times 0 and all weights resident.
 func NewSchedule(in *Instance) *Schedule {
 	return &Schedule{Op: make([]float64, in.N), Away: make([]bool, in.N), Pre: make([]float64, in.N), Up: make([]float64, in.L)}
 }
@@ -52,11 +49,11 @@ func (s *Schedule) CopyFrom(o *Schedule) {
 	s.Again = append(s.Again[:0], o.Again...)
 }
 
-// Uploads reports whether w_k is uploaded: once a cycle if it ever leaves.
+// Uploads reports whether w_k is uploaded, once a cycle: if it is ever on the host.
 func (s *Schedule) Uploads(k int) bool { return s.Away[2*k] || s.Away[2*k+1] }
 
-// Deleted returns when the weight of gap g is deleted: as soon as its last use
-// and the upload of its value have ended.
+// Deleted returns the time at which the weight of gap g is deleted: as soon as its last use and the
+// upload of its value have ended.
 func (s *Schedule) Deleted(in *Instance, g int) float64 {
 	k, j := g>>1, in.Last(g)
 	t := s.Op[j] + in.U[j]
@@ -69,9 +66,9 @@ func (s *Schedule) Deleted(in *Instance, g int) float64 {
 	return t
 }
 
-// Plan writes s as a plan: operations in order of time, starts in [0,T). It claims the peak that its
-// verifier finds: which bytes of an instant are there together is for nobody else to say. A
-// period of nothing cannot be replayed, and its plan claims nothing. O(L log L).
+// Plan returns s as a plan: operations in order of time, starts in [0,T). Its peak claim is that of
+// the verifier, which alone defines the order of simultaneous events. A period of 0 cannot be
+// replayed, and its plan has no claims. O(L log L).
 func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 	period := s.T
 	p := &plan.Plan{
@@ -111,8 +108,8 @@ func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 	return p
 }
 
-// wrap returns t modulo T in [0,T), and 0 for times that differ from a
-// multiple of T by rounding only.
+// wrap returns t modulo T in [0,T), and 0 for times that differ from a multiple of T by rounding
+// only.
 func wrap(t, T float64) float64 {
 	if T <= 0 {
 		return 0
@@ -124,7 +121,7 @@ func wrap(t, T float64) float64 {
 	return t
 }
 
-// Shift moves everything by d, so that the cycle may start at 0.
+// Shift adds d to all times.
 func (s *Schedule) Shift(d float64) {
 	for _, times := range [...][]float64{s.Op, s.Pre, s.Up, s.Again} {
 		for i := range times {
@@ -133,8 +130,8 @@ func (s *Schedule) Shift(d float64) {
 	}
 }
 
-// At returns the start of operation j, counted on from the start of this cycle:
-// j ≥ 2L are operations of the next.
+// StartOf returns the start of operation j, relative to this cycle: j ≥ 2L are operations of the
+// next.
 func (s *Schedule) StartOf(j int) float64 {
 	if n := len(s.Op); j >= n {
 		return s.Op[j-n] + s.T
@@ -142,8 +139,8 @@ func (s *Schedule) StartOf(j int) float64 {
 	return s.Op[j]
 }
 
-// window returns the times between which everything in gap g happens: the end
-// of the operation before it and the start of the one after it.
+// window returns the interval that contains all events of gap g: the end of the operation before it
+// and the start of the one after it.
 func (s *Schedule) window(in *Instance, g int) (from, to float64) {
 	a, b := in.Last(g), in.Use(g)
 	from, to = s.Op[a]+in.U[a], s.Op[b]
