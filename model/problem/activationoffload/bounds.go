@@ -11,59 +11,56 @@ import (
 	"workbench/model/proof"
 )
 
-// Bounds returns lower bounds on the makespan, the best first. All hold for
-// every plan of the integral model, without assumptions, whatever it offloads,
-// how often, and in which order, and are rounded down by what sums of times may
-// have been rounded up. The errors are those of New. O(N) and what
-// "whole-tensors" takes, less than a second.
+// Bounds returns lower bounds on the makespan, the best first. All hold for every plan of the
+// integral model, without assumptions, whatever it offloads, how often, and in which order. They
+// are rounded down by the possible rounding error of sums of times. The errors are those of New.
+// O(N) plus "whole-tensors", which takes less than a second.
 //
-// The sum of the computations: they run one at a time. "lb" is Proposition 3 of [004]: LB = max(Σu, 2(M_peak − M)/β).
+// The sum of the computations: they run one at a time. "lb" is Proposition 3 of [004]: LB = max(Σu,
+// 2(M_peak − M)/β).
 //
-// "fractional" is Theorem 8, the optimum when parts of tensors may move. That
-// it bounds all plans is proved as follows. While operation ℓ of one phase runs,
-// at each instant at least X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M bytes of ā_0..ā_{ℓ-2}
-// are neither stored nor reserved, though they need not be the same all the time.
+// "fractional" is Theorem 8, the optimum when parts of tensors may be transferred. It bounds all
+// plans, as follows. While operation ℓ of one phase runs, at each time at least X_ℓ = ā_0 + … +
+// ā_{ℓ-1} + M_ℓ − M bytes of ā_0..ā_{ℓ-2} are neither stored nor reserved, though not necessarily
+// the same bytes all the time.
 //
-// (1) Those away at its start were sent by transfers that had ended by then. Let
-// ê_i be the earliest possible end of F_i and d(X) the time when the link, sending
-// ā_0, ā_1, … without pause, but ā_i not before ê_i, has sent X bytes: no plan
-// has sent X bytes of different activations before d(X), as at any time it has
-// produced no more of them. So ℓ starts at max(ê_{ℓ-1}, d(X_ℓ)) at the earliest;
-// this gives ê_ℓ, by induction, for the forward phase. B_ℓ starts at d(X_ℓ) at
-// the earliest.
+// (1) Those on the host at its start were offloaded by transfers that had ended by then. Let ê_i be
+// the earliest possible end of F_i. Let d(X) be the time when the link, sending ā_0, ā_1, … without
+// pause but ā_i not before ê_i, has sent X bytes. No plan has sent X bytes of different activations
+// before d(X), since at no time has it produced more of them. So ℓ starts no earlier than
+// max(ê_{ℓ-1}, d(X_ℓ)). By induction this gives ê_ℓ for the forward phase. B_ℓ starts no earlier
+// than d(X_ℓ).
 //
-// (2) Those away at its end are fetched by transfers that start then or later. In
-// reversed time this is (1): with r(X) for d(X), where ā_i can be sent after the
-// reversed B_{i+1}, B_ℓ starts at least b̂_ℓ before the end of the plan, and each
-// F_ℓ ends at least r(X_ℓ) before it.
+// (2) Those on the host at its end are prefetched by transfers that start then or later. In
+// reversed time this is (1). With r(X) for d(X), where ā_i can be sent after the reversed B_{i+1},
+// B_ℓ starts at least b̂_ℓ before the end of the plan, and each F_ℓ ends at least r(X_ℓ) before it.
 //
 // (3) F_N ends before B_N starts. Together T is at least
 //
 //	max(ê_N + b̂_N, max_ℓ (ê_ℓ + r(X_ℓ)), max_ℓ (d(X_ℓ) + b̂_ℓ)),
 //
-// with the X_ℓ of the forward phase in the second and those of the backward
-// phase in the third. The schedule of Theorem 8 has these times.
+// with the X_ℓ of the forward phase in the second term and those of the backward phase in the
+// third. The schedule of Theorem 8 attains these times.
 //
-// "whole-tensors" uses that what is away, is away whole. Each X_ℓ is raised to the
-// least sum of a subset of ā_0..ā_{ℓ-2} that reaches it. (These sums are found if
-// sizes are whole bytes; when they are too many, X_ℓ is raised to the next multiple
-// of the sizes' greatest common divisor.) While operation ℓ runs, some set A of
-// ā_0..ā_{ℓ-2} with at least X_ℓ bytes is away. Let d(A) be the time at which A has
-// been sent, ā_i not before ê_i, which is least in the order of the indices, and
-// r(A) the same in reversed time. Then the start of ℓ, in its phase, is at least
-// the least d(A) of all such A, which makes the ê_i larger in turn. Further, let A
-// be what is away when F_ℓ starts. If nothing of it comes back while F_ℓ runs, it is
-// sent before F_ℓ and fetched after it. Otherwise something of at least a bytes
-// does, the least of ā_0..ā_{ℓ-2}; let A' be what is away when the first such
-// prefetch starts. A' was sent before that instant, is fetched from it on, and
-// without what is fetched first it still has X_ℓ bytes. So T is no less than one of
+// "whole-tensors" uses that tensors are offloaded as a whole. Each X_ℓ is raised to the minimum sum
+// of a subset of ā_0..ā_{ℓ-2} that is at least X_ℓ. (These sums are enumerated if sizes are
+// integers; if they are too many, X_ℓ is raised to the next multiple of the greatest common
+// divisor.) While operation ℓ runs, some set A of ā_0..ā_{ℓ-2} with at least X_ℓ bytes is on the
+// host. Let d(A) be the earliest time at which A has been sent, ā_i not before ê_i, which is
+// attained in index order, and r(A) the same in reversed time. Then ℓ starts in its phase no
+// earlier than the minimum d(A) over all such A, which in turn raises the ê_i.
+//
+// Further, let A be what is on the host when F_ℓ starts. If nothing of it returns while F_ℓ runs,
+// it is sent before F_ℓ and prefetched after it. Otherwise at least a bytes return, the smallest of
+// ā_0..ā_{ℓ-2}; let A' be what is on the host when the first such prefetch starts. A' was sent
+// before that time, is prefetched from then on, and has X_ℓ bytes without the first of these. So T
+// is at least the smaller of
 //
 //	min over A of X_ℓ bytes:      max(ê_{ℓ-1}, d(A)) + uF_ℓ + r(A),
 //	min over A' of X_ℓ + a bytes: max(ê_{ℓ-1}, d(A')) + r(A'),
 //
-// and likewise for B_ℓ. Of all sets those are looked at that no other dominates
-// in size, d and r; where they are too many, two are replaced by one that
-// dominates both, which only lowers the minimum.
+// and likewise for B_ℓ. Only sets not dominated in size, d and r are considered. If they are too
+// many, two are replaced by one that dominates both, which only lowers the minimum.
 func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 	in, err := New(c, p)
 	if err != nil {
@@ -81,33 +78,31 @@ func (in *Instance) Bounds() []proof.Bound {
 	)
 }
 
-// roundDown rounds a bound down by what sums of all computations and transfers, one
-// after the other, may have been rounded up.
+// roundDown rounds a bound down by the possible rounding error of the sum of all computations and
+// transfers.
 func (in *Instance) roundDown(bound float64) float64 { return plan.RoundDown(bound, 8*(in.N+2)) }
 
-// LB is LB of [004] Proposition 3.
+// LB returns LB of [004] Proposition 3, seconds.
 func (in *Instance) LB() float64 {
 	return max(in.Chain.TotalTime(), 2*(in.PeakMemory()-in.Memory)/in.Bandwidth)
 }
 
-// BestBound returns the best lower bound.
+// BestBound returns the best lower bound, seconds.
 func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 
-// FractionalOptimum is the optimum of [004] Problem 9, in which any part of an
-// activation may be offloaded and its memory freed at once. It is no plan; Greedy
-// is its rounding.
+// FractionalOptimum is the optimum of [004] Problem 9, in which any part of an activation may be
+// offloaded and its memory freed at once. It is not a plan; Greedy is its rounding.
 type FractionalOptimum struct {
 	Makespan  float64 // seconds
-	Bound     float64 // the same rounded down: no plan takes less
+	Bound     float64 // Makespan rounded down: no plan takes less
 	Offloaded float64 // bytes: M_peak − M, or 0
-	// ā_0..ā_{Whole-1} are offloaded whole, and Part bytes of ā_Whole.
+	// ā_0..ā_{Whole-1} are offloaded completely, and Part bytes of ā_Whole.
 	Whole int
 	Part  float64
 }
 
-// Fractional returns the optimum of the fractional relaxation: the eager,
-// ordered, no-wait schedule that offloads M_peak − M bytes ([004] Theorem 8).
-// The errors are those of the methods. O(N).
+// Fractional returns the optimum of the fractional relaxation: the eager, ordered, no-wait schedule
+// that offloads M_peak − M bytes ([004] Theorem 8). The errors are those of [New]. O(N).
 func Fractional(c *chain.Chain, p platform.Platform) (*FractionalOptimum, error) {
 	in, err := New(c, p)
 	if err != nil {
@@ -123,7 +118,7 @@ func Fractional(c *chain.Chain, p platform.Platform) (*FractionalOptimum, error)
 	return o, nil
 }
 
-// Excess holds X_ℓ of both phases, index 0 unused.
+// Excess has X_ℓ of both phases; index 0 is unused.
 type Excess struct{ Forward, Backward []float64 }
 
 // Excess returns X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M. O(N).
@@ -136,17 +131,17 @@ func (in *Instance) Excess() Excess {
 	return x
 }
 
-// Eager is the schedule of (1) and (2) of Bounds.
+// Eager is the schedule of (1) and (2) of [Bounds].
 type Eager struct {
 	Makespan     float64
-	Fwd, Bwd     []float64 // ends by layer, of the backward phase in reversed time
+	Fwd, Bwd     []float64 // ends by layer; the backward phase is in reversed time
 	Send, Fetch  []float64 // starts of the transfers of ā_i, likewise
 	FwdAt, BwdAt []float64 // starts by layer
 }
 
 func (in *Instance) Fractional() *Eager { return in.EagerSchedule(in.Excess(), 0) }
 
-// whole is the bound "whole-tensors".
+// whole returns the bound "whole-tensors", seconds.
 func (in *Instance) whole() float64 {
 	x := in.WholeTensors()
 	sets := min(maxSets, max(fewSets, totalSets/in.N))
@@ -154,16 +149,15 @@ func (in *Instance) whole() float64 {
 	return max(e.Makespan, in.sameSets(x, e, sets))
 }
 
-// EagerSchedule returns the eager schedule in which x bytes are away during each
-// operation, and with sets > 0 whole tensors, of which so many sets are looked at
-// for each operation. O(N) and O(N·sets).
+// EagerSchedule returns the eager schedule with x bytes on the host during each operation. With
+// sets > 0 these are whole tensors, and at most sets sets are considered for each operation. O(N)
+// and O(N·sets).
 func (in *Instance) EagerSchedule(x Excess, sets int) *Eager {
 	e := &Eager{}
 	e.FwdAt, e.Fwd, e.Send = in.eagerPhase(x.Forward, in.UF, 0, sets)
 	e.BwdAt, e.Bwd, e.Fetch = in.eagerPhase(x.Backward, in.UB, 1, sets)
 	e.Makespan = e.Fwd[in.N] + e.Bwd[in.N]
-	// Of operations of one phase only an X larger than those of operations
-	// nearer to the loss can count.
+	// Only an X larger than those of the operations of its phase nearer to the loss matters.
 	k, most := 0, 0.0
 	for l := in.N; l >= 1; l-- {
 		if x.Forward[l] > most {
@@ -183,8 +177,8 @@ func (in *Instance) EagerSchedule(x Excess, sets int) *Eager {
 	return e
 }
 
-// eagerPhase returns the times of one phase: starts and ends of its operations
-// and starts of transfers, when ā_i can be sent after operation i+lag.
+// eagerPhase returns the times of one phase: starts and ends of its operations and starts of
+// transfers, where ā_i can be sent after operation i+lag.
 func (in *Instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send []float64) {
 	start, end, send = make([]float64, in.N+1), make([]float64, in.N+1), make([]float64, in.N)
 	link := 0.0
@@ -216,7 +210,7 @@ func (in *Instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 	return start, end, send
 }
 
-// FirstWith returns the first i, from on, with ā_0 + … + ā_i ≥ x.
+// FirstWith returns the first i ≥ from with ā_0 + … + ā_i ≥ x.
 func (in *Instance) FirstWith(from int, x float64) int {
 	for from < in.N-1 && in.Before[from+1] < x {
 		from++
@@ -224,15 +218,14 @@ func (in *Instance) FirstWith(from int, x float64) int {
 	return from
 }
 
-// When is the time when x bytes have been sent, ā_k being the last of them.
+// When returns the time when x bytes have been sent, ā_k being the last of them.
 func (in *Instance) When(send []float64, k int, x float64) float64 {
 	return send[k] + min(x-in.Before[k], in.Abar[k])/in.Bandwidth
 }
 
-// sameSets returns the bound of "whole-tensors" that sends and fetches the same
-// set. O(N·sets).
+// sameSets returns the bound of "whole-tensors" that sends and prefetches the same set. O(N·sets).
 func (in *Instance) sameSets(x Excess, e *Eager, sets int) float64 {
-	most, smallest := 0.0, make([]float64, in.N+1) // by ℓ: a
+	most, smallest := 0.0, make([]float64, in.N+1) // smallest[ℓ]: a
 	a := math.Inf(1)
 	for l := 2; l <= in.N; l++ {
 		if in.Abar[l-2] > 0 {
@@ -264,16 +257,16 @@ func (in *Instance) sameSets(x Excess, e *Eager, sets int) float64 {
 	return T
 }
 
-// Limits of wholeTensors: units that all activations may be together, and words
-// of 64 sums that may be looked at.
+// Limits of WholeTensors: the total size of all activations in units, and the number of words of 64
+// sums.
 const (
 	maxUnits = 1 << 24
 	maxWords = 1 << 28
 )
 
-// WholeTensors returns excess with each X_ℓ > 0 raised to the least sum of a
-// subset of ā_0..ā_{ℓ-2} that is no less. The sums are the set bits of a number,
-// in units of the greatest common divisor. O(N·Σā/unit/64).
+// WholeTensors returns the excess with each X_ℓ > 0 raised to the minimum sum of a subset of
+// ā_0..ā_{ℓ-2} that is at least X_ℓ. It solves subset sum by a bitset in units of the greatest
+// common divisor. O(N·Σā/unit/64).
 func (in *Instance) WholeTensors() Excess {
 	x := in.Excess()
 	unit := in.unit()
@@ -303,7 +296,7 @@ func (in *Instance) WholeTensors() Excess {
 	return x
 }
 
-// nextBit returns the first set bit of sums from k on, or k if there is none.
+// nextBit returns the first set bit of sums at or after k, or k if there is none.
 func nextBit(sums *big.Int, k int) int {
 	for i := k; i < sums.BitLen(); i++ {
 		if sums.Bit(i) == 1 {
@@ -313,8 +306,8 @@ func nextBit(sums *big.Int, k int) int {
 	return k
 }
 
-// unit is the greatest common divisor of ā_0..ā_{N-1} in bytes, 0 if they are
-// not whole or there is nothing.
+// unit returns the greatest common divisor of ā_0..ā_{N-1} in bytes, 0 if they are not integers or
+// all 0.
 func (in *Instance) unit() float64 {
 	g := 0.0
 	for _, a := range in.Abar[:in.N] {

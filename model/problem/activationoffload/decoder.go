@@ -2,18 +2,17 @@ package activationoffload
 
 import "math"
 
-// A Decoder turns a list of events into a plan as a machine does, but less
-// strictly: of the list only the order of the transfers counts, and for each
-// prefetch how many computations stand before it, which have to have started.
-// The next computation and the next transfer compete, the one that can start
-// earlier goes first. So a transfer that is late holds up no computation, and
-// offloads start as early as they can.
+// Decoder turns a list of events into a plan like [Machine], but less strictly. Of the list only
+// the order of the transfers counts, and for each prefetch the number of computations before it,
+// which must have started. The next computation and the next transfer compete; the one that can
+// start earlier goes first. So a late transfer delays no computation, and offloads start as early
+// as possible.
 type Decoder struct {
 	M       *Machine
-	link    []int  // transfers of the list in order
-	gate    []int  // computations that stand before each
+	link    []int  // transfers in list order
+	gate    []int  // by transfer: the number of computations that must have started
 	fetched []bool // by i: the list has transfers of ā_i
-	Order   []int  // what was started, in order: an order for the machine
+	Order   []int  // events in order of start: an order for the machine
 }
 
 func NewDecoder(in *Instance) *Decoder {
@@ -23,9 +22,8 @@ func NewDecoder(in *Instance) *Decoder {
 	}
 }
 
-// Run returns the makespan, +Inf if the list gives no plan or no makespan below
-// cutoff. Afterwards d.order is the order of starts, whose times the machine
-// holds. O(events).
+// Run returns the makespan, +Inf if the list yields no plan or no makespan below cutoff. Afterwards
+// d.Order is the order of starts, whose times are in d.M. O(events).
 func (d *Decoder) Run(list []int, cutoff float64) float64 {
 	m, n := d.M, d.M.in.N
 	d.link, d.gate, d.Order = d.link[:0], d.gate[:0], d.Order[:0]
@@ -75,7 +73,7 @@ func (d *Decoder) Run(list []int, cutoff float64) float64 {
 	return m.Compute.End
 }
 
-// compute returns when computation c can start, as things stand.
+// compute returns the earliest start of computation c in the current state.
 func (d *Decoder) compute(c int, now float64) float64 {
 	m, in, n := d.M, d.M.in, d.M.in.N
 	t := max(now, m.Compute.End)
@@ -96,7 +94,7 @@ func (d *Decoder) compute(c int, now float64) float64 {
 	return m.when(t, grown)
 }
 
-// transfer returns when transfer e can start, as things stand.
+// transfer returns the earliest start of transfer e in the current state.
 func (d *Decoder) transfer(e int, now float64) float64 {
 	m, in, n := d.M, d.M.in, d.M.in.N
 	if e < 3*n {
@@ -113,8 +111,8 @@ func (d *Decoder) transfer(e int, now float64) float64 {
 	return m.when(max(now, m.Link.End, m.Ends[i+1]), in.Abar[i])
 }
 
-// when returns the first time from t on when so many bytes are free, +Inf if
-// what is under way does not release enough. It changes nothing.
+// when returns the first time from t on at which the given bytes are free, +Inf if the pending
+// operations do not release enough. It changes nothing.
 func (m *Machine) when(t, bytes float64) float64 {
 	need := m.stored + bytes - m.in.Memory
 	if need <= 0 {

@@ -2,10 +2,10 @@ package activationoffload
 
 import "math"
 
-// Numbers of sets that a frontier holds: of short chains maxSets, of longer ones as
-// many as keeps the time well below a second, but fewSets. On random chains of 2,000
-// and 20,000 layers one set proves as much as 512 do. MinSets are for frontiers that
-// are asked at every step of a search.
+// Limits on the number of sets of a frontier: maxSets for short chains; for longer ones as many as
+// keep the time well below a second, at least fewSets. On random chains with 2,000 and 20,000
+// layers one set proves as much as 512. MinSets is for frontiers that are queried at every step of
+// a search.
 const (
 	maxSets   = 1 << 15
 	fewSets   = 64
@@ -13,15 +13,15 @@ const (
 	totalSets = 1 << 19
 )
 
-// Shipment is a set of activations: its bytes, when it is out, and how long before
-// the end of the plan its way back starts.
+// Shipment is a set of activations: its bytes, the time when it has been sent, and how long before
+// the end of the plan its return transfers start.
 type Shipment struct{ Bytes, Out, Back float64 }
 
-// A frontier holds sets of activations that no other set dominates, by having as
-// many bytes and being sent and fetched as fast; the largest first.
+// frontier has the nondominated sets of activations by bytes, time sent and time fetched, the
+// largest first.
 type frontier struct {
-	most       int     // sets that are held
-	top        float64 // bytes beyond which more do not count
+	most       int     // maximum number of sets
+	top        float64 // bytes beyond which more does not count
 	sets, next []Shipment
 }
 
@@ -29,9 +29,9 @@ func NewFrontier(limit int, top float64) *frontier {
 	return &frontier{most: limit, top: top, sets: []Shipment{{}}}
 }
 
-// Add adds to every set, and leaves out of it, an activation of so many bytes that
-// takes move seconds to transfer and can be sent, and in reversed time fetched,
-// not before these times. O(sets).
+// Add extends every set by an activation, and keeps it without the activation. The activation takes
+// move seconds to transfer and can be sent, and in reversed time fetched, not before the given
+// times. O(sets).
 func (f *frontier) Add(bytes, move, send, fetch float64) {
 	if bytes == 0 {
 		return
@@ -57,8 +57,8 @@ func (f *frontier) Add(bytes, move, send, fetch float64) {
 	f.sets, f.next = f.next, f.sets
 }
 
-// keep appends x unless one of the sets of more bytes is as fast. It looks at the
-// last few only: a set too many does no harm.
+// keep appends x unless a set with at least as many bytes is as fast. It compares with the last few
+// only; a dominated set does no harm.
 func (f *frontier) keep(x Shipment) {
 	const last = 24
 	for k := len(f.next) - 1; k >= max(0, len(f.next)-last); k-- {
@@ -72,7 +72,7 @@ func (f *frontier) keep(x Shipment) {
 	f.next = append(f.next, x)
 }
 
-// halve replaces two sets each by one that dominates both.
+// halve merges pairs of sets into one that dominates both.
 func (f *frontier) halve() {
 	k := 0
 	for i := 0; i < len(f.next); i += 2 {
@@ -87,8 +87,7 @@ func (f *frontier) halve() {
 	f.next = f.next[:k]
 }
 
-// Least returns the least cost of the sets of at least so many bytes, +Inf if
-// there are none.
+// Least returns the minimum cost of the sets with at least the given bytes, +Inf if there are none.
 func (f *frontier) Least(bytes float64, cost func(Shipment) float64) float64 {
 	best := math.Inf(1)
 	for _, x := range f.sets {

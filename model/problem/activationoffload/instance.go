@@ -1,19 +1,20 @@
-// Package activationoffload is the problem of activation offloading as methods and
-// formulations see it ([000], [004] chapter 3): the validated instance and what
-// fits in it, the kernels that turn decisions into times, and closed-form bounds.
+// Package activationoffload is the model of activation offloading that methods and formulations
+// share ([000], [004] chapter 3): the validated instance and its feasibility, the kernels that
+// compute times from decisions, and closed-form bounds.
 //
-//   - [Instance] is a chain on a platform; [New] says whether a plan exists.
-//   - [NoWait] times a set and its two orders ([004] Proposition 1), all offloads
-//     before all prefetches; [Machine] times any order of starts, and [Decoder] a
-//     list of which only the order of transfers counts.
-//   - [Bounds] are proven for every plan.
+//   - [Instance] is a chain on a platform; [New] reports whether a plan exists.
+//   - [NoWait] times a set and its two orders ([004] Proposition 1), all offloads before all
+//     prefetches;
+//     [Machine] times any order of starts, and [Decoder] a list of which only the order of transfers
+//     counts.
+//   - [Bounds] hold for every plan.
 //
-// [000] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, "Optimal GPU-CPU Offloading
-// Strategies for Deep Neural Network Training", 2019.
+// [000] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, "Optimal GPU-CPU Offloading Strategies for
+// Deep Neural Network Training", 2019.
 //
-// Layers are numbered 1..N as in the papers, N being the loss; index 0 is the
-// chain's input. ā_0..ā_{N-1} may be offloaded. Sizes are whole numbers, so sums
-// of them are exact and what fits is compared as it is.
+// Layers are numbered 1..N as in the papers, N being the loss; index 0 is the input of the chain.
+// ā_0..ā_{N-1} may be offloaded. Sizes are integers, so their sums are exact and are compared
+// without a tolerance.
 package activationoffload
 
 import (
@@ -32,26 +33,26 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = plan.ActivationOffload
 
-// Errors of input that means nothing.
+// Errors of invalid input.
 var (
 	ErrChain    = errors.New("chain unfit for activation offloading")
 	ErrPlatform = errors.New("platform unfit for activation offloading")
 	ErrChoice   = errors.New("choice of transfers that cannot be")
 )
 
-// Instance is OFF_int(L, M, β) in flat slices indexed by layer, with what every
-// method needs, computed once.
+// Instance is OFF_int(L, M, β) in flat slices indexed by layer, with derived data that every method
+// needs.
 type Instance struct {
 	N      int
 	UF, UB []float64 // seconds; index 0 unused
 	Abar   []float64 // ā_0..ā_N
 	Delta  []float64 // δ_0..δ_N
 	OF, OB []float64 // index 0 unused
-	// NeedF and NeedB are M_{F_ℓ} and M_{B_ℓ} of [004] (3.1), (3.2): what the
-	// operation takes beside ā_0..ā_{ℓ-1}.
+	// NeedF and NeedB are M_{F_ℓ} and M_{B_ℓ} of [004] (3.1), (3.2): the memory of the operation in
+	// addition to ā_0..ā_{ℓ-1}.
 	NeedF, NeedB []float64
 	Before       []float64 // Before[ℓ] = ā_0 + … + ā_{ℓ-1}
-	Move         []float64 // Move[i]: seconds to transfer ā_i
+	Move         []float64 // Move[i]: transfer time of ā_i, seconds
 
 	Memory    float64 // M, bytes
 	Bandwidth float64 // bytes per second
@@ -60,8 +61,8 @@ type Instance struct {
 	Platform platform.Platform
 }
 
-// New checks c and p, and that a plan exists. The errors wrap ErrChain
-// or ErrPlatform; a *plan.Infeasible says that no plan fits. O(N).
+// New validates c and p and returns their instance. The errors wrap ErrChain or ErrPlatform, or are
+// a *plan.Infeasible if no plan fits. O(N).
 func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrChain)
@@ -92,7 +93,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	return in, nil
 }
 
-// NewView is the part of an instance that the chain gives. O(N).
+// NewView returns the part of an instance that depends on the chain only. O(N).
 func NewView(c *chain.Chain) *Instance {
 	n := c.Len()
 	flat := make([]float64, 10*(n+1))
@@ -114,7 +115,7 @@ func NewView(c *chain.Chain) *Instance {
 	return in
 }
 
-// opName names a computation: "F_3".
+// opName returns the name of a computation: "F_3".
 func opName(backward bool, l int) string {
 	if backward {
 		return fmt.Sprintf("B_%d", l)
@@ -122,9 +123,9 @@ func opName(backward bool, l int) string {
 	return fmt.Sprintf("F_%d", l)
 }
 
-// NewPlan returns a plan of these operations, in order of start, with claims. What
-// starts at one instant, but for rounding, is in an order in which it can happen if
-// it takes no time, see ranks; the peak is that of the replay. O(N log N).
+// NewPlan returns a plan of these operations, in order of start, with claims. Ties, within
+// rounding, are ordered so that zero-duration events are possible, see ranks. The peak is that of
+// the replay. O(N log N).
 func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *plan.Plan {
 	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
 	const rounding = 1e-3 * plan.Tolerance
@@ -139,21 +140,20 @@ func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *pla
 	out := plan.New(Problem, method, in.Chain, in.Platform)
 	out.Ops = ops
 	out.Claims.Makespan = makespan
-	if report, err := rematoffload.Verify(in.Chain, out); err == nil { // New has refused what it cannot read
+	if report, err := rematoffload.Verify(in.Chain, out); err == nil { // New has rejected what it cannot read
 		out.Claims.PeakMemory = report.PeakMemory
 	}
 	return out
 }
 
-// ranks orders what starts at one instant: an offload right after the forward that
-// produces its tensor, or first; a prefetch right before the backward that needs
-// it, or last, when the computations have released what they can. O(k·log k) for k
-// operations.
+// ranks orders a tie: an offload right after the forward that produces its tensor, or first; a
+// prefetch right before the backward that needs it, or last, when the computations have released
+// memory. O(k·log k) for k operations.
 func (in *Instance) ranks(ops []plan.Op) {
 	if len(ops) == 1 {
 		return
 	}
-	var among []int // numbers as in Machine of the computations that are among them, in order
+	var among []int // the computations of the tie, as numbers of Machine plus 1, in order
 	number := func(o *plan.Op) int {
 		if o.Op == plan.OpFAll {
 			return o.Layer
@@ -166,7 +166,7 @@ func (in *Instance) ranks(ops []plan.Op) {
 		}
 	}
 	slices.Sort(among)
-	order := func(number int) int { // from 1; 0: it is not among them
+	order := func(number int) int { // from 1; 0: not in the tie
 		if at, is := slices.BinarySearch(among, number); is {
 			return at + 1
 		}

@@ -9,27 +9,26 @@ import (
 	"workbench/model/platform"
 )
 
-// A Machine turns an order of starts into a plan: each event, a computation or
-// a transfer, starts as early as it can, but not before the event in front of it
-// in the order. Starting events earlier makes nothing that follows later, so
-// that no plan whose events start in this order is shorter; and every plan has
-// such an order. The least makespan over all orders is therefore the optimum of
-// the integral model, orders in which prefetches precede offloads included.
+// Machine turns an order of starts into a plan: each event, a computation or a transfer, starts as
+// early as possible, but not before the previous event of the order. Starting events earlier delays
+// no later event, so no plan whose events start in this order is shorter; and every plan has such
+// an order. The minimum makespan over all orders, including those in which prefetches precede
+// offloads, is therefore the optimum of the integral model.
 //
 // Events are numbered: F_ℓ is ℓ−1, B_ℓ is 2N−ℓ, O_i is 2N+i and P_i is 3N+i.
 type Machine struct {
 	in    *Instance
 	Start []float64 // 4N, by event
-	// Of the run: ends of F_ℓ (index 0: time 0), of the offload and of the
-	// prefetch of ā_i; negative: not yet started.
+	// Of the run: ends of F_ℓ (index 0: time 0), of the offload and of the prefetch of ā_i;
+	// negative: not started.
 	Ends, Out, Back []float64
-	stored          float64 // bytes, what has been released by now not counted
+	stored          float64 // bytes, including what has ended but is not yet released
 	Compute, Link   pending
-	Hurry           bool // nothing may wait for memory
-	Begun           int  // the last ℓ of which B_ℓ has started, N+1 before B_N
+	Hurry           bool // an event that must wait for memory makes the order infeasible
+	Begun           int  // the last ℓ for which B_ℓ has started, N+1 before B_N
 }
 
-// pending is what a resource does, and what is released when it ends.
+// pending is the running operation of a resource: its end, and the bytes that are released then.
 type pending struct{ End, bytes float64 }
 
 func NewMachine(in *Instance) *Machine {
@@ -52,9 +51,9 @@ func (m *Machine) Reset() {
 	m.Compute, m.Link = pending{}, pending{}
 }
 
-// Run returns the makespan of order, +Inf if an event never finds the memory or
-// the tensors it needs. Orders must hold every computation, in its order, and of
-// transfers both or none of each ā_i. O(events).
+// Run returns the makespan of an order, +Inf if an event never gets the memory or the tensors it
+// needs. An order has every computation, in sequence, and both transfers or none of each ā_i.
+// O(events).
 func (m *Machine) Run(order []int) float64 {
 	m.Reset()
 	now := 0.0
@@ -68,7 +67,7 @@ func (m *Machine) Run(order []int) float64 {
 	return m.Compute.End
 }
 
-// Begin starts event e at now or later, as early as it can.
+// Begin starts event e at now or as early as possible after it.
 func (m *Machine) Begin(e int, now float64) (float64, bool) {
 	in, n := m.in, m.in.N
 	switch {
@@ -81,7 +80,7 @@ func (m *Machine) Begin(e int, now float64) (float64, bool) {
 		end := t + in.UF[l]
 		m.Ends[l] = end
 		m.Compute = pending{end, in.OF[l]}
-		// ā_{ℓ-1} leaves when F_ℓ and its offload have ended.
+		// ā_{ℓ-1} is freed when F_ℓ and its offload have ended.
 		if out := m.Out[l-1]; out > end {
 			m.Link.bytes += in.Abar[l-1]
 		} else if out >= 0 {
@@ -135,8 +134,8 @@ func (m *Machine) Begin(e int, now float64) (float64, bool) {
 	return t, ok
 }
 
-// wait returns the first time from t on when so many bytes are free, and takes
-// them; false if what is under way does not release enough.
+// wait returns the first time from t on at which the given bytes are free, and allocates them. It
+// reports false if the pending operations do not release enough.
 func (m *Machine) wait(t, bytes float64) (float64, bool) {
 	for {
 		if m.Compute.End <= t {
@@ -170,7 +169,7 @@ func (m *Machine) wait(t, bytes float64) (float64, bool) {
 	}
 }
 
-// Plan writes the order that was run last, of makespan T. O(N log N).
+// Plan returns the plan of the last order run, with makespan T. O(N log N).
 func (m *Machine) Plan(method string, order []int, T float64) *plan.Plan {
 	in := m.in
 	ops := make([]plan.Op, 0, len(order))
@@ -233,8 +232,8 @@ func (in *Instance) OrderOf(p *plan.Plan) []int {
 		}
 		all = append(all, started{e, o.Start})
 	}
-	// Computations first at the same instant: a transfer may wait for one that
-	// takes no time, none waits for a transfer that starts then.
+	// In a tie computations come first: a transfer may wait for one of zero duration, and no
+	// computation waits for a transfer that starts then.
 	slices.SortStableFunc(all, func(a, b started) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.event, b.event))
 	})

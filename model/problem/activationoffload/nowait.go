@@ -9,19 +9,18 @@ import (
 	"workbench/model/platform"
 )
 
-// A Choice says which activations are offloaded and in which order they are
-// transferred.
+// Choice has the activations to offload and the orders of their transfers.
 type Choice struct {
 	Offload  []int // i of ā_i, in the order of the transfers
 	Prefetch []int // the same indices; nil: Offload reversed
 }
 
-// Unfit is why a choice gives no plan. It wraps plan.ErrNoPlan.
+// Unfit is the reason why a choice yields no plan. It wraps plan.ErrNoPlan.
 type Unfit struct {
 	Op    string  // the computation that cannot run: "F_3"
-	Short float64 // bytes that are missing when all transfers that can end before it have ended
-	// Waits is the activation whose transfer is next in the order and cannot
-	// start before Op has run; -1: none, the set is too small in any order.
+	Short float64 // missing bytes when all transfers that can precede it have ended
+	// Waits is the activation whose transfer is next in the order and cannot start before Op has
+	// run; -1: none, the set is too small in any order.
 	Waits int
 }
 
@@ -67,26 +66,25 @@ func (in *Instance) Schedule(method string, ch Choice) (*plan.Plan, error) {
 	return s.Plan(method, T), nil
 }
 
-// A NoWait evaluates choices of one instance without allocating.
+// NoWait evaluates choices of one instance without allocating.
 type NoWait struct {
 	in *Instance
-	// offload is the order of offloads, fetch that of prefetches seen from the
-	// end of the plan: the last one first. Both hold indices i of ā_i.
+	// Offload is the order of offloads, Fetch that of prefetches from the end of the plan
+	// backwards. Both hold indices i of ā_i.
 	Offload, Fetch []int
 	fwd, bwd       phase
-	// unfit is set by evaluate if there is no plan and explain asks for it.
+	// Unfit is set by Evaluate if there is no plan and Explain is set.
 	Unfit   *Unfit
 	Explain bool
 }
 
-// A phase holds the times of one phase, from its own end of the plan on:
-// start and end of its computations by layer, index 0 being time 0, and ends of
-// its transfers in their order. Of the backward phase, which is seen in reversed
-// time, they are times before the end of the plan.
+// phase has the times of one phase: start and end of its computations by layer, index 0 being time
+// 0, and ends of its transfers in their order. The backward phase is in reversed time: its times
+// are before the end of the plan.
 type phase struct {
 	start, end []float64
 	done       []float64
-	used       []bool // scratch: whether the transfer of ā_i has been counted
+	used       []bool // scratch: the transfer of ā_i has been counted
 }
 
 func NewNoWait(in *Instance) *NoWait {
@@ -98,7 +96,7 @@ func NewNoWait(in *Instance) *NoWait {
 	return s
 }
 
-// set checks ch and makes it what is evaluated next.
+// set validates ch and makes it the next choice to evaluate.
 func (s *NoWait) set(ch Choice) error {
 	chosen := make([]bool, s.in.N)
 	for _, i := range ch.Offload {
@@ -132,7 +130,7 @@ func (s *NoWait) set(ch Choice) error {
 	return nil
 }
 
-// Choose makes the set away, in sorted order, what is evaluated next. O(N).
+// Choose makes a set, in sorted order, the next choice to evaluate. O(N).
 func (s *NoWait) Choose(away []bool) {
 	s.Offload, s.Fetch = s.Offload[:0], s.Fetch[:0]
 	for i := range s.in.N {
@@ -142,8 +140,8 @@ func (s *NoWait) Choose(away []bool) {
 	}
 }
 
-// Evaluate returns the makespan of the best no-wait plan for s.offload and
-// s.fetch, +Inf if there is none. O(N).
+// Evaluate returns the makespan of the best no-wait plan for Offload and Fetch, +Inf if there is
+// none. O(N).
 func (s *NoWait) Evaluate() float64 {
 	s.Unfit = nil
 	if !s.run(&s.fwd, s.Offload, false) || !s.run(&s.bwd, s.Fetch, true) {
@@ -202,8 +200,8 @@ func (s *NoWait) run(f *phase, order []int, backward bool) bool {
 	return true
 }
 
-// enough reports whether layer l would have the bytes it lacks if those of the
-// transfers left that may precede it did.
+// enough reports whether layer l would have enough memory if all remaining transfers that may
+// precede it had ended.
 func (s *NoWait) enough(short float64, l int, left []int) bool {
 	for _, i := range left {
 		if i <= l-2 {
@@ -213,9 +211,9 @@ func (s *NoWait) enough(short float64, l int, left []int) bool {
 	return short <= 0
 }
 
-// join returns the least makespan T with the forward phase at its times and the
-// backward phase at T minus its times. All conditions are of the form: so long
-// after an event of the forward phase comes an event of the backward phase. O(N).
+// join returns the minimum makespan T with the forward phase at its times and the backward phase at
+// T minus its times. Each condition states a minimum delay between an event of the forward phase
+// and one of the backward phase. O(N).
 func (s *NoWait) join() float64 {
 	in, m := s.in, len(s.Offload)
 	T := s.fwd.end[in.N] + s.bwd.end[in.N]
@@ -225,7 +223,7 @@ func (s *NoWait) join() float64 {
 	T = max(T, s.fwd.done[m-1]+s.bwd.done[m-1]) // one link, offloads first
 	last := 0                                   // the largest index offloaded
 	for k, i := range s.Fetch {
-		T = max(T, s.fwd.end[i+1]+s.bwd.done[k]) // ā_i has left before it is fetched
+		T = max(T, s.fwd.end[i+1]+s.bwd.done[k]) // ā_i is freed before it is prefetched
 		last = max(last, i)
 	}
 	return max(T, s.joinForward(last), s.joinBackward(last))
@@ -238,11 +236,11 @@ func (s *NoWait) join() float64 {
 // 0..k-1, are less. Later operations first: only a larger X than theirs counts.
 func (s *NoWait) joinForward(last int) float64 {
 	in, T := s.in, 0.0
-	k, left := 0, 0.0 // fetches 0..k-1 start after the F_ℓ looked at; their bytes
+	k, left := 0, 0.0 // prefetches 0..k-1 start after the current F_ℓ; their bytes
 	for l := in.N; l > last && k < len(s.Fetch); l-- {
 		x := in.Before[l] + in.NeedF[l] - in.Memory
 		if l == last+1 {
-			x += in.Abar[last] // it may have been transferred, but F_ℓ uses it
+			x += in.Abar[last] // it may have been offloaded, but F_ℓ uses it
 		}
 		for k < len(s.Fetch) && left < x {
 			left += in.Abar[s.Fetch[k]]
@@ -253,8 +251,8 @@ func (s *NoWait) joinForward(last int) float64 {
 	return T
 }
 
-// joinBackward is for offloads in the backward phase. They precede the first
-// prefetch, which precedes B_{last+1}. Before B_ℓ at least X bytes have left.
+// joinBackward handles offloads in the backward phase. They precede the first prefetch, which
+// precedes B_{last+1}. Before B_ℓ at least X bytes have been freed.
 func (s *NoWait) joinBackward(last int) float64 {
 	in, T := s.in, 0.0
 	q, gone := 0, 0.0
@@ -269,11 +267,11 @@ func (s *NoWait) joinBackward(last int) float64 {
 	return T
 }
 
-// Plan writes what was evaluated last, of makespan T. O(N log N).
+// Plan returns the plan of the last evaluated choice, with makespan T. O(N log N).
 func (s *NoWait) Plan(method string, T float64) *plan.Plan {
 	in := s.in
 	ops := make([]plan.Op, 0, 2*in.N+2*len(s.Offload))
-	// T minus a time is rounded: free is the end of what runs before.
+	// T minus a time is rounded: free is the end of the previous operation.
 	free := 0.0
 	for l := 1; l <= in.N; l++ {
 		free = s.fwd.end[l]

@@ -8,18 +8,18 @@ import (
 	"workbench/model/plan"
 )
 
-// A Bound is a number of seconds that the objective of no layout is below, whatever the cut, the options and the schedule, and the
-// name of its proof.
+// Bound is a lower bound, in seconds, on the objective of every layout with any cut, options and
+// schedule, with the name of its proof.
 type Bound struct {
 	Value float64
 	By    string
 }
 
-// rounding is above what sums of times are off by.
+// rounding exceeds the relative error of sums of times.
 const rounding = 1e-11
 
-// Bounds returns all bounds, the best first. For the span of a GPU the parts before its first and after its last operation are left
-// out.
+// Bounds returns all bounds, the best first. For the span of a GPU the times before its first and
+// after its last operation are omitted.
 func (in *Instance) Bounds() []Bound {
 	list := []Bound{{in.load(), "load"}, {in.occupancy(), "load and occupancy"}}
 	if in.Platform.Placement == plan.Straight {
@@ -43,7 +43,7 @@ func (in *Instance) Bounds() []Bound {
 	return list
 }
 
-// load is B1: the GPUs share all that is computed, and one has the longest layer.
+// load returns B1: the GPUs share all computation, and one of them has the longest layer.
 func (in *Instance) load() float64 {
 	sum, longest := 0.0, 0.0
 	for i := range in.Layers {
@@ -54,9 +54,9 @@ func (in *Instance) load() float64 {
 	return float64(in.Jobs) * max(sum/float64(in.GPUs), longest)
 }
 
-// forwardToBackward returns, for each layer, the shortest time from the end of its forward to the start of its backward for
-// the input: that of
-// all later layers. Transfers are counted by the bounds that know how many there are.
+// forwardToBackward returns for each layer the minimum time from the end of its forward to the
+// start of its backward for the input: the time of all later layers. Transfers are counted only by
+// the bounds that know their number.
 func (in *Instance) forwardToBackward() []float64 {
 	d := make([]float64, len(in.Layers)+1)
 	for i := len(in.Layers) - 1; i >= 0; i-- {
@@ -101,7 +101,7 @@ func (in *Instance) occupancy() float64 {
 		return over <= base*1e-12 && jobs*work+again <= T*float64(in.GPUs)*(1+1e-12)
 	}
 	if room <= 0 {
-		return 0 // nothing fits: [Instance.Fits] says so
+		return 0 // nothing fits: see [Instance.Fits]
 	}
 	low, high := 0.0, jobs*work
 	for k := 0; !fits(high); k++ {
@@ -119,7 +119,8 @@ func (in *Instance) occupancy() float64 {
 	return low
 }
 
-// A table is the program of [Instance.bottleneck]: by GPU and by the layers before its end the least bound, and the layer it starts at.
+// table is the dynamic program of [Instance.bottleneck]: by GPU and by the end of its layers, the
+// minimum bound and the layer it starts at.
 type table struct {
 	best  [][]float64
 	start [][]int
@@ -130,7 +131,7 @@ func (t *table) value() float64 {
 	return last[len(last)-1]
 }
 
-// Ends returns the cut that attains the bound, nil if nothing fits.
+// ends returns the cut that attains the bound, nil if nothing fits.
 func (t *table) ends() []int {
 	n := len(t.best[0]) - 1
 	if math.IsInf(t.value(), 1) {
@@ -143,9 +144,9 @@ func (t *table) ends() []int {
 	return ends
 }
 
-// bottleneck is B3, for one stage on each GPU: GPU q has a run of layers, and its time bounds the makespan by the argument of
-// [Instance.rank]. Every layout has some cut, so the least over all cuts of the largest bound of a GPU is a bound. O(GPUs·layers²) calls of
-// it.
+// bottleneck returns the table of B3, for one stage on each GPU: GPU q has a run of layers, and its
+// time bounds the makespan by the argument of [Instance.rank]. Every layout has some cut, so the
+// minimum over all cuts of the maximum bound of a GPU is a bound. O(GPUs·layers²) calls of rank.
 func (in *Instance) bottleneck() *table {
 	n := len(in.Layers)
 	t := &table{best: make([][]float64, in.GPUs), start: make([][]int, in.GPUs)}
@@ -198,7 +199,7 @@ func (in *Instance) bottleneck() *table {
 // forward to its backward: m
 // of them, one after the other, are no more than the memory over all the time (Little's law).
 func (in *Instance) rank(q, from, to int, head, tail, D, below float64, known map[[2]int][]Sum) float64 {
-	transfer := 0.0 // the shortest of those before and behind, once each way for each cut
+	transfer := 0.0 // the shortest transfer before and after it, once each way for each cut
 	behind := 0.0
 	cheapest := in.cheapest()
 	if in.GPUs > 1 {
@@ -227,7 +228,7 @@ func (in *Instance) rank(q, from, to int, head, tail, D, below float64, known ma
 	return least
 }
 
-// cheapest returns the least transfer time of a cut.
+// cheapest returns the minimum transfer time of a cut, seconds.
 func (in *Instance) cheapest() float64 {
 	least := math.Inf(1)
 	for i := range len(in.Cut) - 1 {
@@ -236,9 +237,9 @@ func (in *Instance) cheapest() float64 {
 	return least
 }
 
-// frontier returns, and keeps in known, what the layers of a run may take, by numbers of options of equal layers, none of
-// which is dominated. Beyond mostPoints it
-// merges neighbours into their minima, which relaxes them. I and W are with what the options move between them.
+// frontier returns, and caches in known, the nondominated sums of the options of a run of layers,
+// by numbers of options of equal layers. Beyond mostPoints it merges neighbours into their minima,
+// a relaxation. I and W include what the options move between them.
 func (in *Instance) frontier(from, to int, known map[[2]int][]Sum) []Sum {
 	key := [2]int{from, to}
 	if points, ok := known[key]; ok {
@@ -261,10 +262,10 @@ func (in *Instance) frontier(from, to int, known map[[2]int][]Sum) []Sum {
 	return known[key]
 }
 
-// mostPoints is how many points of a frontier are kept apart.
+// mostPoints is the maximum number of points of a frontier.
 const mostPoints = 256
 
-// undominated returns the points that no other is better than in all of I + W, W, held and transient.
+// undominated returns the points that are nondominated in I + W, W, held and transient memory.
 func undominated(points []Sum) []Sum {
 	slices.SortStableFunc(points, func(a, b Sum) int {
 		if x, y := a.I+a.W, b.I+b.W; x != y {
@@ -303,7 +304,7 @@ func undominated(points []Sum) []Sum {
 	return kept
 }
 
-// bound is the value of [Instance.rank] for one point of the frontier.
+// bound returns the value of [Instance.rank] for one point of the frontier.
 func (in *Instance) bound(s *Sum, head, tail, D float64) float64 {
 	room := in.Platform.Memory - s.Weight - s.Transient
 	k := in.Jobs
@@ -326,8 +327,9 @@ func (in *Instance) bound(s *Sum, head, tail, D float64) float64 {
 	return head + max(x, s.F+D+jobs*s.I+tail)
 }
 
-// Balanced returns the cut that attains the bound over all cuts, for several stages on a GPU that of as many GPUs as stages with an equal
-// part of the memory; nil: nothing fits. See [Instance.bottleneck].
+// Balanced returns the cut that attains the bound over all cuts. With several stages on a GPU it
+// uses as many GPUs as stages, each with an equal share of the memory. It returns nil if nothing
+// fits. See [Instance.bottleneck].
 func (in *Instance) Balanced() []int {
 	x := *in
 	if x.Stages > x.GPUs {

@@ -1,6 +1,7 @@
-// Package layout is the problem of laying out a synchronous pipeline: where a chain is cut into stages, which GPU has which of
-// them, what of each layer is computed again, and in which order the GPUs run forwards and backwards. It holds the validated
-// instance, the stages of a layout, and lower bounds that hold for every layout, cut, recomputation and schedule.
+// Package layout is the model of laying out a synchronous pipeline: where a chain is cut into
+// stages, which GPU has which stages, what each layer recomputes, and in which order the GPUs run
+// forwards and backwards. It holds the validated instance, the stages of a layout, and lower bounds
+// that hold for every layout, cut, recomputation and schedule.
 package layout
 
 import (
@@ -15,60 +16,61 @@ import (
 	"workbench/model/platform"
 )
 
-// ErrInstance is wrapped by errors of instances and settings that mean nothing.
+// ErrInstance is wrapped by the errors of invalid instances and settings.
 var ErrInstance = errors.New("no pipeline can be laid out")
 
-// Names of the ways that every layer has.
+// Names of the options that every layer has.
 const (
-	None = "none" // computes nothing again
+	None = "none" // recomputes nothing
 	Full = "full" // keeps its input only
 )
 
-// Setting is what a layout needs beyond chain and platform.
+// Setting has the parameters of a layout in addition to chain and platform.
 type Setting struct {
-	Chunks  int     // stages on each GPU if interleaved; 0: two. On a V there are two
-	Split   float64 // share of a backward for the gradients of weights, of layers that do not say it
-	Latency float64 // seconds of each transfer beside its bytes
+	Chunks  int     // stages on each GPU if interleaved; 0: two. A V has two
+	Split   float64 // share of a backward for weight gradients, for layers that do not specify it
+	Latency float64 // seconds of each transfer in addition to its bytes
 	Torch   bool    // the rules of PyTorch's runtime, see [stages.Torch]
 }
 
 // Instance is a chain on GPUs. Layers are numbered from 0. Times are in seconds, sizes in units of the chain.
 type Instance struct {
 	Chain    *chain.Chain
-	Platform platform.Platform // nothing left open
+	Platform platform.Platform // with all defaults filled in
 	Setting  Setting
 	GPUs     int
 	Jobs     int // micro-batches
 	Stages   int
 	Layers   []Layer
-	Cut      []float64 // transfer time behind each layer, either way; 0 behind the last
-	Output   []float64 // bytes that are sent there
+	Cut      []float64 // transfer time after each layer, in either direction; 0 after the last
+	Output   []float64 // bytes of that transfer
 }
 
-// A Layer is what a stage adds up, of one micro-batch.
+// Layer has the data of a layer for one micro-batch, which a stage adds up.
 type Layer struct {
 	F, I, W float64 // forward, gradient of the input, gradient of the weights
 	Weight  float64 // resident, copies counted
-	Kept    float64 // gradients kept from I to W
+	Kept    float64 // gradients held from I to W
 	Options []Option
 }
 
-// An Option is what a layer computes again, nothing first.
+// Option is a choice of what a layer recomputes; the first recomputes nothing.
 type Option struct {
 	Name      string
-	Held      float64 // from forward to backward
-	Again     float64 // seconds of forward in the backward
-	Transient float64 // while the backward runs
+	Held      float64 // memory from forward to backward
+	Again     float64 // recomputation time in the backward, seconds
+	Transient float64 // memory while the backward runs
 	Splits    bool    // W may run later
 }
 
-// A Layout decides cuts and options. Its GPUs follow from the placement.
+// Layout has cuts and options. The GPUs of its stages follow from the placement.
 type Layout struct {
-	Ends    []int // of each stage, the layer behind its last one
-	Options []int // of each layer
+	Ends    []int // by stage: the index after its last layer
+	Options []int // by layer
 }
 
-// New reads an instance. The error wraps [ErrInstance] and says what would be right.
+// New returns the instance of a chain, platform and setting. The error wraps [ErrInstance] and says
+// what would be valid.
 func New(c *chain.Chain, p platform.Platform, s Setting) (*Instance, error) {
 	p.MicroBatches, p.Placement, p.Objective = cmp.Or(p.MicroBatches, 8), cmp.Or(p.Placement, plan.Straight),
 		cmp.Or(p.Objective, plan.MakespanObjective)
@@ -105,7 +107,7 @@ func New(c *chain.Chain, p platform.Platform, s Setting) (*Instance, error) {
 	return in, nil
 }
 
-// layer reads a layer of the chain.
+// layer adds layer i of the chain.
 func (in *Instance) layer(i int) error {
 	l := &in.Chain.Layers[i]
 	input, kept := in.Chain.Input.Activation, true
@@ -147,7 +149,7 @@ func (in *Instance) layer(i int) error {
 	return nil
 }
 
-// GPU returns where a stage is.
+// GPU returns the GPU of a stage.
 func (in *Instance) GPU(stage int) int {
 	if in.Platform.Placement == plan.VShaped {
 		return min(stage, 2*in.GPUs-1-stage)
@@ -155,7 +157,7 @@ func (in *Instance) GPU(stage int) int {
 	return stage % in.GPUs
 }
 
-// A Sum is what a stage takes of one micro-batch.
+// Sum has the totals of a stage for one micro-batch.
 type Sum struct {
 	F, I, W, Weight, Held, Kept, Transient float64
 }
@@ -172,7 +174,7 @@ func (s *Sum) Add(l *Layer, option int) {
 	}
 }
 
-// Sum returns a stage of layers with their options.
+// Sum returns the totals of layers from..to−1 with their options.
 func (in *Instance) Sum(from, to int, options []int) Sum {
 	var s Sum
 	for i := from; i < to; i++ {
@@ -181,9 +183,10 @@ func (in *Instance) Sum(from, to int, options []int) Sum {
 	return s
 }
 
-// Partition returns the stages of a layout. Nothing is given back before W, as in PyTorch 2.15, and what is sent takes the longest
-// transfer of all cuts. In the runtime of PyTorch a stage also holds its output until its backward, and the first computes no
-// gradient of its input: all of its backward is W.
+// Partition returns the stages of a layout. Nothing is freed before W, as in PyTorch 2.15, and
+// every transfer takes as long as the longest of all cuts. In the runtime of PyTorch a stage also
+// holds its output until its backward, and the first computes no gradient of its input: all of its
+// backward is W.
 func (in *Instance) Partition(x *Layout) *stages.Partition {
 	p := &stages.Partition{Name: in.Chain.Name, Unit: in.Chain.Unit, Source: map[string]any{"kind": "layout", "chain": in.Chain.Name}}
 	if in.Setting.Torch {
@@ -219,7 +222,8 @@ func (in *Instance) Partition(x *Layout) *stages.Partition {
 	return p
 }
 
-// Fits returns nil if some layout may fit in the memory, and else a *plan.Infeasible with what [Instance.Least] says.
+// Fits returns nil if the bounds allow some layout to fit in memory, else a *plan.Infeasible with
+// the memory and reason of [Instance.Least].
 func (in *Instance) Fits() error {
 	least, why := in.Least()
 	if platform.Fits(least, in.Platform.Memory) {
@@ -228,7 +232,8 @@ func (in *Instance) Fits() error {
 	return &plan.Infeasible{Problem: plan.Layout, Memory: least, Given: in.Platform.Memory, Unit: in.Chain.Unit, Why: why}
 }
 
-// Most returns a memory beyond which more does not help: that of all weights and of all micro-batches on one GPU.
+// Most returns a memory beyond which more is useless: that of all weights and of all micro-batches
+// on one GPU.
 func (in *Instance) Most() float64 {
 	most, over := 0.0, 0.0
 	for i := range in.Layers {
@@ -241,7 +246,8 @@ func (in *Instance) Most() float64 {
 	return most + over
 }
 
-// Least returns a memory of a GPU below which no layout fits, and the layer or sum that needs it.
+// Least returns a proven lower bound on the memory of a GPU, below which no layout fits, and the
+// layer or sum that needs it.
 func (in *Instance) Least() (least float64, why string) {
 	weights, held, alone := 0.0, 0.0, false
 	for i := range in.Layers {

@@ -7,7 +7,7 @@ import (
 	"workbench/model/plan"
 )
 
-// mostPairs is for how many layers [Instance.pairs] is computed.
+// mostPairs is the maximum number of layers for which [Instance.pairs] is computed.
 const mostPairs = 100
 
 // pairs is B4, for a V: GPU q has a run of layers from the front and one from the back, so the cuts are made from outside
@@ -32,7 +32,7 @@ func (in *Instance) pairs(low float64) float64 {
 	for step := low / 64; ; step *= 2 {
 		high += step
 		if high > 8*low {
-			return 0 // nothing fits, or far from it
+			return 0 // nothing fits, or is far from fitting
 		}
 		if p.fits(high) {
 			break
@@ -49,15 +49,15 @@ func (in *Instance) pairs(low float64) float64 {
 	return low
 }
 
-// pairing has the sums of [Instance.pairs].
+// pairing has the prefix sums of [Instance.pairs].
 type pairing struct {
 	in                    *Instance
-	f, i, w, weight, held []float64 // of the layers before each
+	f, i, w, weight, held []float64 // sums over the layers before each
 	after                 []float64
 	steps                 [][]savings // by layer, the steepest first
 }
 
-// savings are bytes less for seconds more.
+// savings is a trade: fewer bytes held for more seconds of recomputation.
 type savings struct{ held, again float64 }
 
 func newPairing(in *Instance) *pairing {
@@ -75,7 +75,8 @@ func newPairing(in *Instance) *pairing {
 	return p
 }
 
-// hull returns the steps from computing nothing again to holding least, each of which saves less a second than the one before.
+// hull returns the steps of the lower convex hull from no recomputation to minimum memory. Each
+// saves less memory per second than the previous one.
 func (l *Layer) hull() (steps []savings) {
 	at := Option{Held: l.Options[0].Held}
 	for {
@@ -97,13 +98,13 @@ func (l *Layer) hull() (steps []savings) {
 	}
 }
 
-// fits reports whether the layers can be taken from outside in within T.
+// fits reports whether the layers can be assigned from outside in within T.
 func (p *pairing) fits(T float64) bool {
 	n, gpus := len(p.in.Layers), p.in.GPUs
 	now := map[[2]int]bool{{0, n}: true}
 	for q := range gpus {
 		next := map[[2]int]bool{}
-		rest := 2 * (gpus - 1 - q) // layers that the other GPUs need
+		rest := 2 * (gpus - 1 - q) // minimum number of layers for the other GPUs
 		for state := range now {
 			for a := state[0] + 1; a < state[1]-rest; a++ {
 				if !p.computes(state[0], a, state[1], state[1], T) {
@@ -129,17 +130,18 @@ func (p *pairing) fits(T float64) bool {
 	return true
 }
 
-// work returns what layers from..to−1 take of one micro-batch.
+// work returns the time of layers from..to−1 for one micro-batch.
 func (p *pairing) work(from, to int) float64 {
 	return p.f[to] - p.f[from] + p.i[to] - p.i[from] + p.w[to] - p.w[from]
 }
 
-// computes is the first condition, without computing anything again.
+// computes reports whether the first condition holds, without recomputation.
 func (p *pairing) computes(a, b, c, d int, T float64) bool {
 	return p.head(a)+float64(p.in.Jobs)*(p.work(a, b)+p.work(c, d)) <= T*(1+1e-12)
 }
 
-// head is when the first micro-batch reaches layer a; nothing for the span, which begins with the GPU.
+// head returns the time when the first micro-batch reaches layer a; 0 for the span, which starts
+// with the GPU.
 func (p *pairing) head(a int) float64 {
 	if p.in.Platform.Objective != plan.MakespanObjective {
 		return 0
@@ -147,7 +149,7 @@ func (p *pairing) head(a int) float64 {
 	return p.f[a]
 }
 
-// compatible are both conditions.
+// compatible reports whether both conditions hold.
 func (p *pairing) compatible(a, b, c, d int, T float64) bool {
 	jobs, time := float64(p.in.Jobs), T-p.head(a)
 	room := p.in.Platform.Memory - (p.weight[b] - p.weight[a]) - (p.weight[d] - p.weight[c])

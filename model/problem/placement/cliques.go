@@ -11,24 +11,24 @@ import (
 	"workbench/model/platform"
 )
 
-// A Clique is blocks of which no two may overlap, or only at a penalty. They need not be
-// alive at one instant.
+// Clique is a set of blocks no two of which may overlap, or only at a penalty. They need not be
+// alive at the same time.
 type Clique struct {
 	Blocks []int
-	// Height is what all of them need one above the other, [Pool.stack]; of a clique with
-	// penalties, Charged is how many of its pairs overlap within the capacity, at least.
+	// Height is the height that they need together, see [Pool.stack]. For a clique with penalties,
+	// Charged is the minimum number of its pairs that overlap within the capacity.
 	Height  int64
 	Charged int64
 }
 
-// maxSeeds is how many cliques are grown at most, and maxChecks with how many comparisons,
-// but for the first one.
+// maxSeeds is the maximum number of cliques that are grown, and maxChecks the maximum number of
+// comparisons, except for the first clique.
 const maxSeeds, maxChecks = 2_000, 5_000_000
 
-// Cliques returns maximal cliques of the blocks of a pool that is not plain: of conflicts,
-// or of conflicts and penalties together. Each is grown from a block by the largest block
-// that fits, or by the one with the most neighbours, so that every block is in one; another
-// one from what is alive at the busiest instant. O(seeds · conflicts).
+// Cliques returns maximal cliques of the blocks of a pool that is not plain: of conflicts, or of
+// conflicts and penalties together. Each is grown greedily from a block by the largest compatible
+// block, or by the one with the most neighbours, so that every block is in one; one more contains
+// the blocks alive at the time of the maximum load. O(seeds · conflicts).
 func (p *Pool) Cliques(penalties bool) []Clique {
 	if p.hard != nil && !penalties {
 		return p.hard
@@ -102,10 +102,9 @@ func (p *Pool) Cliques(penalties bool) []Clique {
 	return list
 }
 
-// busiest returns the blocks whose lifetimes contain the instant where their sizes have the
-// largest sum. O(n log n).
+// busiest returns the blocks alive at the time of the maximum load. O(n log n).
 func (p *Pool) busiest() (blocks []int32) {
-	var edges [][2]int64 // instant, size; what ends comes first
+	var edges [][2]int64 // time, size; ends come first in a tie
 	for a := range p.Blocks {
 		b := &p.Blocks[a]
 		edges = append(edges, [2]int64{b.Lower, b.Size}, [2]int64{b.Upper, -b.Size})
@@ -125,9 +124,9 @@ func (p *Pool) busiest() (blocks []int32) {
 	return blocks
 }
 
-// stack returns a height that blocks of which no two overlap need outside of the reserved
-// ranges. With g the greatest common divisor of their alignments, each but the topmost of
-// every free stretch keeps its size rounded up to g from the others.
+// stack returns the height that blocks need no two of which overlap, outside the reserved ranges.
+// With g the greatest common divisor of their alignments, each block except the topmost of every
+// free range occupies its size rounded up to g.
 func (p *Pool) stack(blocks []int) int64 {
 	g, pin := int64(0), int64(0)
 	least := int64(math.MaxInt64)
@@ -163,7 +162,8 @@ func (p *Pool) stack(blocks []int) int64 {
 	return max(at, pin)
 }
 
-// Bound returns a height that every placement has, and the blocks that need it. O(cliques).
+// Bound returns a lower bound on the height of every placement, and the blocks that need it.
+// O(cliques).
 func (p *Pool) Bound() (height int64, blocks []int) {
 	if p.Plain != nil {
 		return p.Plain.Load(), nil
@@ -176,10 +176,10 @@ func (p *Pool) Bound() (height int64, blocks []int) {
 	return height, blocks
 }
 
-// charged returns how many pairs of the blocks, of which every two conflict or have a
-// penalty, overlap at least within the capacity. At most k of them, the smallest ones, lie
-// side by side, so the blocks that do not overlap have no clique of k+1: by the theorem
-// of Turán (1941) at least as many pairs overlap as in k classes of nearly equal sizes.
+// charged returns the minimum number of pairs of the blocks that overlap within the capacity, where
+// every two conflict or have a penalty. At most k of them, the smallest, lie side by side, so the
+// blocks that do not overlap have no clique of size k+1. By Turán's theorem (1941) at least as many
+// pairs overlap as in k classes of nearly equal sizes.
 func (p *Pool) charged(blocks []int) int64 {
 	if p.Capacity == math.MaxInt64 {
 		return 0
@@ -195,8 +195,8 @@ func (p *Pool) charged(blocks []int) int64 {
 	return Overlapping(sizes, free)
 }
 
-// Overlapping returns how many pairs of blocks of these sizes, which it sorts, overlap at
-// least within so much memory: see [Pool.Cliques].
+// Overlapping returns the minimum number of pairs of blocks with these sizes, which it sorts, that
+// overlap in the given memory: see [Pool.Cliques].
 func Overlapping(sizes []int64, free int64) int64 {
 	slices.Sort(sizes)
 	k := int64(0)
@@ -207,14 +207,14 @@ func Overlapping(sizes []int64, free int64) int64 {
 		k++
 	}
 	if k == 0 {
-		return 0 // nothing fits: the height says so
+		return 0 // nothing fits: see the height
 	}
 	q, r := int64(len(sizes))/k, int64(len(sizes))%k
 	return r*q*(q+1)/2 + (k-r)*q*(q-1)/2
 }
 
-// PenaltyBound returns a sum of penalties that every placement within the capacity pays, by
-// cliques that share no block: each pays its cheapest pairs. O(cliques · pairs).
+// PenaltyBound returns a lower bound on the penalties of every placement within the capacity, by
+// disjoint cliques, each of which pays its cheapest pairs. O(cliques · pairs).
 func (p *Pool) PenaltyBound() int64 {
 	if len(p.Penalties) == 0 {
 		return p.Constant
@@ -245,7 +245,7 @@ func (p *Pool) PenaltyBound() int64 {
 	return sum
 }
 
-// Plain returns the single pool if nothing but lifetimes, sizes and an alignment counts, and
+// Plain returns the single pool if only lifetimes, sizes and a common alignment matter and there is
 // no capacity; else nil.
 func (y *Layout) Plain() *Instance {
 	if len(y.Pools) != 1 || y.Pools[0].Capacity != math.MaxInt64 {
@@ -254,7 +254,7 @@ func (y *Layout) Plain() *Instance {
 	return y.Pools[0].Plain
 }
 
-// Bounds returns what the heights of the pools are at least, and their sum.
+// Bounds returns lower bounds on the heights of the pools, and their sum.
 func (y *Layout) Bounds() (heights []int64, sum int64) {
 	for _, p := range y.Pools {
 		h := int64(0)
@@ -266,8 +266,8 @@ func (y *Layout) Bounds() (heights []int64, sum int64) {
 	return heights, sum
 }
 
-// Fits returns why nothing fits in the capacities or in a memory of so many units for all
-// pools, nil if the bounds do, which does not mean that anything fits.
+// Fits returns why nothing fits in the capacities or in the given memory for all pools. It returns
+// nil if the bounds fit, which does not prove that a placement does.
 func (y *Layout) Fits(memory float64) error {
 	heights, sum := y.Bounds()
 	for k, p := range y.Pools {
@@ -300,14 +300,14 @@ func (y *Layout) PenaltyBound() (sum int64) {
 	return sum
 }
 
-// Bound returns a bound on the objective.
+// Bound returns a lower bound on the objective.
 func (y *Layout) Bound() int64 {
 	heights, _ := y.Bounds()
 	return y.Value(heights, y.PenaltyBound())
 }
 
-// High returns a sum of heights within which everything fits that fits the capacities: that
-// of all blocks one above the other.
+// High returns a sum of heights that suffices for everything that fits the capacities: that of all
+// blocks stacked.
 func (y *Layout) High() (sum int64) {
 	for _, p := range y.Pools {
 		high := int64(0)
@@ -336,7 +336,7 @@ func (y *Layout) High() (sum int64) {
 	return sum
 }
 
-// Plan returns the plan of these offsets of all buffers, with what it claims.
+// Plan returns the plan of these offsets of all buffers, with its claims.
 func (y *Layout) Plan(method string, blocks [][]int64, m platform.Platform) *plan.Plan {
 	p := plan.New(Problem, method, y.Lifetimes, m)
 	offsets := y.Offsets(blocks)
@@ -350,8 +350,8 @@ func (y *Layout) Plan(method string, blocks [][]int64, m platform.Platform) *pla
 	return p
 }
 
-// BlockOffsets returns the offsets of a plan by pool and block. The error names a buffer that
-// has none.
+// BlockOffsets returns the offsets of a plan by pool and block. The error names a buffer without
+// offset.
 func (y *Layout) BlockOffsets(p *plan.Plan) ([][]int64, error) {
 	at := make(map[string]float64, len(p.Offsets))
 	for _, o := range p.Offsets {
@@ -371,7 +371,7 @@ func (y *Layout) BlockOffsets(p *plan.Plan) ([][]int64, error) {
 	return blocks, nil
 }
 
-// Value returns the objective of heights and penalties of the pools.
+// Value returns the objective value of heights and penalties of the pools.
 func (y *Layout) Value(heights []int64, penalty int64) int64 {
 	switch y.Objective {
 	case lifetimes.TotalPenalty:

@@ -13,38 +13,38 @@ import (
 	"workbench/model/platform"
 )
 
-// ErrTooLarge is wrapped by the error of [NewLayout] for pools with too many pairs.
+// ErrTooLarge is wrapped by the error of [NewLayout] for pools with too many conflicting pairs.
 var ErrTooLarge = errors.New("too many pairs of buffers may not overlap")
 
-// MaxPairs is the largest number of pairs of blocks that may not overlap in a pool that
-// is not plain. Plain pools have no such limit.
+// MaxPairs is the maximum number of conflicting pairs of blocks in a pool that is not plain. Plain
+// pools have no such limit.
 const MaxPairs = 30_000_000
 
-// Layout is lifetimes by pool. No rule joins two pools, so each is a problem of its own.
+// Layout is an instance by pools. No constraint joins two pools, so each is a separate problem.
 type Layout struct {
 	Lifetimes *lifetimes.Lifetimes
-	Objective string // one of those of package lifetimes
+	Objective string // an objective of package lifetimes
 	Pools     []*Pool
 }
 
-// Pool is what has to be placed in one pool: blocks, each of which is a buffer or a set of
-// colocated buffers, in the order of the first of these.
+// Pool is the problem of one pool: blocks, each a buffer or a set of colocated buffers, in the
+// order of their first buffers.
 type Pool struct {
 	ID       string
 	Capacity int64 // math.MaxInt64: none
 	Blocks   []Block
-	// Plain is the instance of the blocks if nothing but lifetimes, sizes and a common
-	// alignment counts; else nil, and the rest of the fields is set.
+	// Plain is the instance of the blocks if only lifetimes, sizes and a common alignment matter.
+	// Otherwise it is nil, and the fields below are set.
 	Plain     *Instance
 	Reserved  []Range   // sorted, disjoint
-	Conflicts [][]int32 // by block: the blocks that it may not overlap, sorted
+	Conflicts [][]int32 // by block: the blocks that it must not overlap, sorted
 	Penalties []Penalty
-	Constant  int64 // penalties that are charged in every placement: of colocated buffers
+	Constant  int64 // penalties of colocated buffers, charged in every placement
 
-	hard []Clique // of conflicts, once they are known
+	hard []Clique // cliques of conflicts, cached
 }
 
-// Block is a buffer or a set of colocated ones. It is alive from Lower to Upper at most.
+// Block is a buffer or a set of colocated buffers. Its lifetime lies in Lower to Upper.
 type Block struct {
 	Buffers      []int
 	Size, Align  int64
@@ -52,21 +52,21 @@ type Block struct {
 	Lower, Upper int64
 }
 
-// Range is the addresses from Begin on up to End, the latter excluded.
+// Range is the addresses from Begin to End, excluding End.
 type Range struct{ Begin, End int64 }
 
-// Penalty is charged if two blocks, First < Second, that do not conflict overlap.
+// Penalty is the cost if two blocks, First < Second, without conflict overlap.
 type Penalty struct {
 	First, Second int32
 	Cost          int64
 }
 
-// AlignUp returns the first multiple of align from x on.
+// AlignUp returns the first multiple of align that is at least x.
 func AlignUp(x, align int64) int64 { return (x + align - 1) / align * align }
 
-// NewLayout returns the view of valid lifetimes by pool; objective, if not "", replaces
-// theirs. The error is a *plan.Infeasible where colocated buffers have no common offset,
-// or wraps [ErrTooLarge]. O(n log n + pairs).
+// NewLayout returns the instance of valid lifetimes by pool; objective, if not "", replaces theirs.
+// The error is a *plan.Infeasible if colocated buffers have no common offset, or wraps
+// [ErrTooLarge]. O(n log n + pairs).
 func NewLayout(l *lifetimes.Lifetimes, objective string) (*Layout, error) {
 	y := &Layout{Lifetimes: l, Objective: cmp.Or(objective, l.Objective, lifetimes.Height)}
 	for _, p := range l.PoolList() {
@@ -77,7 +77,7 @@ func NewLayout(l *lifetimes.Lifetimes, objective string) (*Layout, error) {
 		x.Reserved = merged(p.Reserved)
 		y.Pools = append(y.Pools, x)
 	}
-	of := make([]int, len(l.Buffers)) // the block of a buffer in its pool
+	of := make([]int, len(l.Buffers)) // by buffer: its block in its pool
 	classOf := map[int][]int{}
 	for _, class := range l.Classes() {
 		for _, i := range class {
@@ -116,7 +116,7 @@ func NewLayout(l *lifetimes.Lifetimes, objective string) (*Layout, error) {
 	return y, nil
 }
 
-// merged sorts ranges and joins those that touch.
+// merged sorts ranges and merges adjacent ones.
 func merged(list []lifetimes.Range) []Range {
 	var all []Range
 	for _, r := range list {
@@ -157,8 +157,7 @@ func infeasible(l *lifetimes.Lifetimes, format string, args ...any) error {
 	return &plan.Infeasible{Problem: Problem, Unit: l.Unit, Why: fmt.Sprintf(format, args...)}
 }
 
-// plain reports for each pool whether nothing but lifetimes, sizes and a common alignment
-// counts there.
+// plain reports for each pool whether only lifetimes, sizes and a common alignment matter.
 func (y *Layout) plain() []bool {
 	l, plain := y.Lifetimes, make([]bool, len(y.Pools))
 	for k, p := range y.Pools {
@@ -201,10 +200,10 @@ func (p *Pool) instance(l *lifetimes.Lifetimes) *Instance {
 	return New(part)
 }
 
-// relate finds which blocks of pool k may not overlap.
+// relate computes the conflicts of pool k.
 func (p *Pool) relate(l *lifetimes.Lifetimes, of []int, k int) error {
 	n := len(p.Blocks)
-	excluded := map[Range]bool{} // of buffers
+	excluded := map[Range]bool{} // pairs of buffers
 	for _, x := range l.Exclusions {
 		i, j := int64(x.First), int64(x.Second)
 		excluded[Range{min(i, j), max(i, j)}] = true
@@ -255,13 +254,13 @@ func (p *Pool) relate(l *lifetimes.Lifetimes, of []int, k int) error {
 	return nil
 }
 
-// Conflict reports whether two blocks may not overlap. O(log n).
+// Conflict reports whether two blocks conflict. O(log n).
 func (p *Pool) Conflict(a, b int) bool {
 	_, found := slices.BinarySearch(p.Conflicts[a], int32(b))
 	return found
 }
 
-// penalise collects the penalties of pool k by pair of blocks.
+// penalise adds up the penalties of pool k by pair of blocks.
 func (p *Pool) penalise(l *lifetimes.Lifetimes, of []int, k int) {
 	costs := map[Penalty]int64{}
 	for _, x := range l.Penalties {
@@ -281,7 +280,7 @@ func (p *Pool) penalise(l *lifetimes.Lifetimes, of []int, k int) {
 	slices.SortFunc(p.Penalties, func(a, b Penalty) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Second, b.Second)) })
 }
 
-// Pairs returns the pairs of blocks, the smaller first, that may not overlap. O(pairs).
+// Pairs returns the conflicting pairs of blocks, the smaller index first. O(pairs).
 func (p *Pool) Pairs() (pairs [][2]int) {
 	for a := range p.Conflicts {
 		for _, b := range p.Conflicts[a] {
@@ -293,8 +292,8 @@ func (p *Pool) Pairs() (pairs [][2]int) {
 	return pairs
 }
 
-// Fit returns the first offset from x on at which block a, alone, is aligned and outside
-// of the reserved ranges; that of its pin if it has one.
+// Fit returns the first offset at or after x at which block a is aligned and outside the reserved
+// ranges, or its pin if it has one.
 func (p *Pool) Fit(a int, x int64) int64 {
 	b := &p.Blocks[a]
 	if b.Pin >= 0 {
@@ -309,7 +308,7 @@ func (p *Pool) Fit(a int, x int64) int64 {
 	return x
 }
 
-// Height returns what the blocks at these offsets reach up to.
+// Height returns the maximum end of the blocks at these offsets.
 func (p *Pool) Height(offsets []int64) (h int64) {
 	for a := range p.Blocks {
 		if b := &p.Blocks[a]; b.Size > 0 {
@@ -331,7 +330,7 @@ func (p *Pool) Charge(offsets []int64) int64 {
 	return sum
 }
 
-// Names lists the buffers of some blocks, the first few of many.
+// Names returns the names of the buffers of some blocks, at most the first few.
 func (y *Layout) Names(p *Pool, blocks []int) string {
 	const most = 6
 	var names []string
@@ -358,8 +357,8 @@ func (y *Layout) Offsets(blocks [][]int64) []int64 {
 	return offsets
 }
 
-// Components returns the pool split by blocks that no chain of conflicts and penalties joins,
-// and for each part its blocks in p; parts charge nothing constant. Blocks without a size are in none. O(pairs).
+// Components returns the connected components of the pool under conflicts and penalties, without
+// constant penalties, and for each its blocks in p. Blocks of size 0 are in none. O(pairs).
 func (p *Pool) Components() (parts []*Pool, blocks [][]int) {
 	near := make([][]int32, len(p.Blocks))
 	for _, x := range p.Penalties {

@@ -42,16 +42,16 @@ type Buffer struct {
 	First, Last int
 }
 
-// Meets reports whether two buffers are alive together.
+// Meets reports whether the lifetimes of two buffers intersect.
 func (b *Buffer) Meets(c *Buffer) bool { return b.First <= c.Last && c.First <= b.Last }
 
-// New returns the view of valid lifetimes. O(n log n).
+// New returns the instance of valid lifetimes. O(n log n).
 func New(l *lifetimes.Lifetimes) *Instance {
 	align := l.Grid()
 	in := &Instance{Lifetimes: l, Align: align, Buffers: make([]Buffer, len(l.Buffers))}
 	type edge struct {
 		at     int64
-		begins int // 0: ends; what ends makes room for what begins
+		begins int // 0: ends; ends come first in a tie
 		buffer int
 	}
 	edges := make([]edge, 0, 2*len(l.Buffers))
@@ -64,7 +64,7 @@ func New(l *lifetimes.Lifetimes) *Instance {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.begins, b.begins), cmp.Compare(a.buffer, b.buffer))
 	})
-	grown := false // since the last section
+	grown := false // whether a buffer has started since the last section
 	for _, e := range edges {
 		if e.begins == 1 {
 			in.Buffers[e.buffer].First, grown = in.Sections, true
@@ -78,8 +78,8 @@ func New(l *lifetimes.Lifetimes) *Instance {
 	return in
 }
 
-// Loads returns for each section a height that is needed there: the rooms of all
-// its buffers, but of the one on top only its size. O(n + sections).
+// Loads returns for each section a lower bound on the height: the rooms of all its buffers, but
+// only the size of the topmost one. O(n + sections).
 func (in *Instance) Loads() []int64 {
 	rooms := make([]int64, in.Sections+1)
 	for i := range in.Buffers {
@@ -101,8 +101,8 @@ func (in *Instance) Loads() []int64 {
 	return rooms
 }
 
-// spares returns for each section the most by which the room of one of its
-// buffers exceeds its size. O(n log n + sections).
+// spares returns for each section the maximum by which the room of one of its buffers exceeds its
+// size. O(n log n + sections).
 func (in *Instance) spares() []int64 {
 	order := make([]int, len(in.Buffers))
 	for i := range order {
@@ -110,7 +110,7 @@ func (in *Instance) spares() []int64 {
 	}
 	spare := func(i int) int64 { return in.Buffers[i].Room - in.Buffers[i].Size }
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(spare(j), spare(i)) })
-	most, next := make([]int64, in.Sections), make([]int, in.Sections+1) // next: from here on, not painted
+	most, next := make([]int64, in.Sections), make([]int, in.Sections+1) // next: the first unpainted section
 	for s := range next {
 		next[s] = s
 	}
@@ -133,11 +133,11 @@ func (in *Instance) spares() []int64 {
 	return most
 }
 
-// Load returns the largest of [Instance.Loads], a bound on the height: the load of
-// the literature where Align is 1.
+// Load returns the maximum of [Instance.Loads], a lower bound on the height: the load of the
+// literature if Align is 1.
 func (in *Instance) Load() int64 { return slices.Max(in.Loads()) }
 
-// Of returns the instance of some of the buffers, in this order. O(n log n).
+// Subset returns the instance of some of the buffers, in this order. O(n log n).
 func (in *Instance) Subset(buffers []int) *Instance {
 	l := &lifetimes.Lifetimes{Align: in.Lifetimes.Align, Unit: in.Lifetimes.Unit, Buffers: make([]lifetimes.Buffer, len(buffers))}
 	for k, i := range buffers {
@@ -146,15 +146,15 @@ func (in *Instance) Subset(buffers []int) *Instance {
 	return New(l)
 }
 
-// Rises are the heights that there may be where every buffer lies on 0 or on another,
-// as those of some placement of least height do: the size of a buffer and a multiple of
-// the greatest number that divides all rooms.
+// Rises has the possible heights of placements in which every buffer lies on 0 or on another one,
+// as in some optimal placement: the size of a buffer plus a multiple of the greatest common divisor
+// of all rooms.
 type Rises struct {
 	step  int64
-	rests []int64 // of sizes by step, rising
+	rests []int64 // sizes modulo step, ascending
 }
 
-// Rises returns them. O(n log n).
+// Rises returns the possible heights. O(n log n).
 func (in *Instance) Rises() Rises {
 	r := Rises{}
 	for i := range in.Buffers {
@@ -173,7 +173,7 @@ func (in *Instance) Rises() Rises {
 	return r
 }
 
-// Up returns the least of these heights that is no lower than h.
+// Up returns the minimum of these heights that is at least h.
 func (r Rises) Up(h int64) int64 {
 	if len(r.rests) == 0 {
 		return h
@@ -186,7 +186,7 @@ func (r Rises) Up(h int64) int64 {
 	return whole + r.step + r.rests[0]
 }
 
-// Height returns what buffers at these offsets reach up to.
+// Height returns the maximum end of the buffers at these offsets.
 func (in *Instance) Height(offsets []int64) int64 {
 	var h int64
 	for i, at := range offsets {
@@ -195,8 +195,8 @@ func (in *Instance) Height(offsets []int64) int64 {
 	return h
 }
 
-// Fits returns why nothing fits in a memory of so many units, nil if the load
-// does, which does not mean that anything fits.
+// Fits returns why nothing fits in the given memory. It returns nil if the load fits, which does
+// not prove that a placement does.
 func (in *Instance) Fits(memory float64) error {
 	if load := float64(in.Load()); !platform.Fits(load, memory) {
 		return &plan.Infeasible{
@@ -207,7 +207,7 @@ func (in *Instance) Fits(memory float64) error {
 	return nil
 }
 
-// Plan returns the plan of these offsets, with what it claims.
+// Plan returns the plan of these offsets, with its claims.
 func (in *Instance) Plan(method string, offsets []int64, m platform.Platform) *plan.Plan {
 	p := plan.New(Problem, method, in.Lifetimes, m)
 	p.Offsets = make([]plan.Offset, len(offsets))
@@ -218,8 +218,7 @@ func (in *Instance) Plan(method string, offsets []int64, m platform.Platform) *p
 	return p
 }
 
-// Offsets returns those of a plan by buffer. The error names a buffer that has
-// none.
+// Offsets returns the offsets of a plan by buffer. The error names a buffer without offset.
 func (in *Instance) Offsets(p *plan.Plan) ([]int64, error) {
 	at := make(map[string]float64, len(p.Offsets))
 	for _, o := range p.Offsets {
