@@ -6,15 +6,13 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// ZBAuto is the heuristic that the authors of zero bubble pipelines give their MILP as a
-// start (Qi et al. 2024, §3.1): the first micro-batch forward, more Fs while the way to
-// the first B takes, then a wave of Fs and one of Bs for each further micro-batch, with
-// Ws where there is a gap or no memory. As in their program
-// it is tried in eight ways, and the best is kept: whether an F may delay the first B, whether
-// a stage that is ahead leaves out an F, and whether a W may fill a gap that is
-// shorter than itself as long as the idle time is below that of the worst stage. Where
-// it is stuck for memory their program stops; such a way is left out.
-// O(micro-batches·stages).
+// ZBAuto returns the best order of the heuristic that gives the MILP of zero bubble pipelines its
+// start (Qi et al. 2024, §3.1): the first micro-batch forward, more Fs until its first B arrives,
+// then a wave of Fs and one of Bs for each further micro-batch, with Ws in gaps or when memory is
+// full. As in the original, eight variants are tried: whether an F may delay the first B, whether a
+// stage that is ahead skips an F, and whether a W may fill a gap shorter than itself while the idle
+// time is below that of the worst stage. A variant that runs out of memory is skipped; the original
+// stops there. O(micro-batches·stages).
 func ZBAuto(_ context.Context, v *flush.Instance) flush.Order {
 	if one(v) == nil {
 		return nil
@@ -47,7 +45,7 @@ type auto struct {
 	order                  flush.Order
 }
 
-// arrival returns when what the next operation needs from another stage is there.
+// arrival returns when the input of the next operation arrives from another stage.
 func (a *auto) arrival(s, kind int) float64 {
 	i := a.n[s][kind]
 	switch {
@@ -98,7 +96,7 @@ func (a *auto) fill(s, kind int) {
 	}
 }
 
-// worst is the longest that a stage has been idle.
+// worst returns the maximum idle time of a stage.
 func (a *auto) worst() float64 {
 	most := 0.0
 	for _, b := range a.bubble {
@@ -189,8 +187,7 @@ func (a *auto) start() bool {
 	return true
 }
 
-// skips reports whether a stage that is two micro-batches ahead leaves out an F in
-// favour of its next B.
+// skips reports whether a stage that is two micro-batches ahead skips an F in favour of its next B.
 func (a *auto) skips(s int) bool {
 	if !a.backward || s+1 == a.v.Stages || a.n[s][flush.F] < a.n[s+1][flush.F]+2 {
 		return false

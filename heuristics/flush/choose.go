@@ -11,14 +11,15 @@ import (
 // chooseSteps are the steps of the search that judges a choice of stages.
 const chooseSteps = 5_000
 
-// Choose chooses for each stage one of so many options, of which 0 is that it keeps all: that it keeps only its
-// input and computes forward again, or sends what it keeps to the host; for the least objective. It starts from 0 for
-// all and, of every other option, that for all, the first half and the second half of them, which
-// on a V are one of each GPU, and changes one stage at a time for as long as that is better by list
-// scheduling and a short [Search], the other GPUs' time counted a little, so that they need not all
-// change at once. A choice whose bound is above the best is not tried. of returns the
-// pipeline of a choice. nil: nothing fits by any choice that was tried. It ends with ctx with the
-// best that it has. O(stages·options) searches a round.
+// Choose returns for each stage one of the given number of options with the minimum objective
+// found, by local search. Option 0 keeps everything; others recompute from the input or offload to
+// the host. It starts from option 0 for all stages and, for every other option, from that option
+// for all stages and for the first and second half, which on a V are one stage of each GPU. It
+// changes one stage at a time while that improves the result of list scheduling and a short
+// [Search]. The time of the other GPUs has a small weight, so that several GPUs need not change at
+// once. A choice whose bound exceeds the best is skipped. of returns the pipeline of a choice.
+// Choose returns nil if no choice it tried fits, and the best so far when ctx ends.
+// O(stages·options) searches a round.
 func Choose(ctx context.Context, stages, options int, of func(choice []int) (*flush.Instance, error)) ([]int, error) {
 	r := &choosing{of: of, least: math.Inf(1), objective: math.Inf(1)}
 	for _, from := range starting(stages, options) {

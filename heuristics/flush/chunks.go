@@ -71,13 +71,13 @@ func LoopedBFS(_ context.Context, v *flush.Instance) flush.Order {
 	return o
 }
 
-// period is how many slots a building block has on a GPU: F, B and W of two stages.
+// period is the number of slots of a building block on a GPU: F, B and W of two stages.
 const period = 6
 
-// block is a building block of the placement V: when the operations of a micro-batch
-// start, in slots, if every operation takes one.
+// block is a building block of the placement V: the start slots of the operations of a micro-batch
+// if each takes one slot.
 type block struct {
-	down, up, back, home int // offsets between neighbours of F and F, B and B on the way
+	down, up, back, home int // offsets between consecutive Fs and Bs: F down, F up, B back, B home
 	turns                [3]int
 }
 
@@ -95,7 +95,7 @@ func (b *block) starts(gpus, g int) (f0, f1, b1, b0 int) {
 // free reports whether no two of these share a slot on any GPU when the block is
 // repeated.
 func (b *block) free(gpus int) bool {
-	for g := range min(gpus, period) { // slots repeat after so many GPUs
+	for g := range min(gpus, period) { // slots repeat after this many GPUs
 		f0, f1, b1, b0 := b.starts(gpus, g)
 		used := 0
 		for _, at := range [...]int{f0, f1, b1, b0} {
@@ -150,12 +150,11 @@ func (b *block) order(v *flush.Instance) flush.Order {
 	return o
 }
 
-// controllable repeats building blocks of the placement V whose micro-batches spend
-// sum slots for each GPU on the way down and home on the first stages, and as many on the
-// second ones. A GPU then holds sum/6 of what 1F1B's first GPU does (Qi, Wan, Amar and Lin,
-// Pipeline Parallelism with Controllable Memory, NeurIPS 2024, §3). All blocks without
-// collisions are tried, with turns as short as there are such, and timed with the true
-// durations. O(blocks·operations).
+// controllable repeats building blocks of the placement V whose micro-batches spend sum slots per
+// GPU between the Fs of the first stages and their Bs, and as many for the second stages. A GPU
+// then holds sum/6 of the memory of the first GPU of 1F1B (Qi, Wan, Amar and Lin, Pipeline
+// Parallelism with Controllable Memory, NeurIPS 2024, §3). All collision-free blocks are tried,
+// with the shortest possible turns, and timed with the true durations. O(blocks·operations).
 func controllable(ctx context.Context, v *flush.Instance, sum int) flush.Order {
 	if v.Platform.Placement != plan.VShaped {
 		return nil
@@ -190,10 +189,10 @@ func controllable(ctx context.Context, v *flush.Instance, sum int) flush.Order {
 func VHalf(ctx context.Context, v *flush.Instance) flush.Order { return controllable(ctx, v, 3) }
 func VMin(ctx context.Context, v *flush.Instance) flush.Order  { return controllable(ctx, v, 2) }
 
-// ZBV is the schedule of the placement V in the memory of 1F1B (Qi et al., NeurIPS 2024),
-// by the better of two ways: the order that its authors and PyTorch write out, [zbv], which has no
-// bubble where F, B and W take one time, and [controllable], which repeats a building block to the
-// ends but takes the one that suits the true durations. O(blocks·operations).
+// ZBV returns the schedule of the placement V in the memory of 1F1B (Qi et al., NeurIPS 2024): the
+// better of [zbv], the order of its authors and PyTorch, which has no bubble if F, B and W take
+// equal time, and [controllable], which repeats the building block that suits the true durations.
+// O(blocks·operations).
 func ZBV(ctx context.Context, v *flush.Instance) flush.Order {
 	if v.Platform.Placement != plan.VShaped {
 		return nil
@@ -205,12 +204,12 @@ func ZBV(ctx context.Context, v *flush.Instance) flush.Order {
 	return repeated
 }
 
-// zbv is the order of ZB-V as it is written out. GPU g, of P, runs 2(P − g) − 1 Fs of its first
-// stage, then g times F of the second and of the first, and P − g times F, B and W of the
-// second. From there on it takes F, B, W of the first and F, B, W of the second by turns; when
-// all Fs have run, g times B of the first and of the second, P − g times B and W of the first,
-// and what is left of the Ws. It is made for 2P − 1 micro-batches at least, and with fewer those
-// that there are not are left out. O(operations).
+// zbv returns the published order of ZB-V. GPU g of P runs 2(P − g) − 1 Fs of its first stage, then
+// g times F of the second and of the first, and P − g times F, B and W of the second. Then it
+// alternates F, B, W of the first and F, B, W of the second. When all Fs have run, it runs g times
+// B of the first and of the second, P − g times B and W of the first, and the remaining Ws. The
+// order is defined for at least 2P − 1 micro-batches; with fewer, the missing ones are omitted.
+// O(operations).
 func zbv(v *flush.Instance) flush.Order {
 	o, most := make(flush.Order, v.GPUs), max(2*v.GPUs-1, v.Jobs)
 	for g := range o {

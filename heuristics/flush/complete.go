@@ -86,8 +86,8 @@ func (m *startTimes) conflicts() proof.Tally {
 	}
 }
 
-// commonUnit returns the largest of 1, 0.1, 0.01 … seconds of which all times are multiples, false if there is none or if sums
-// are not small in it or something goes to the host.
+// commonUnit returns the largest of 1, 0.1, 0.01 … seconds of which all times are multiples. It
+// reports false if there is none, if sums are not small in it, or if some stage offloads.
 func commonUnit(v *flush.Instance) (float64, bool) {
 	if slices.Contains(v.Moves, true) {
 		return 0, false
@@ -106,7 +106,7 @@ func commonUnit(v *flush.Instance) (float64, bool) {
 	return 0, false
 }
 
-// startTimes is the question whether a schedule is within a target.
+// startTimes decides whether a schedule within a target exists.
 type startTimes struct {
 	v      *flush.Instance
 	s      *lcg.Solver
@@ -115,11 +115,12 @@ type startTimes struct {
 	ops    [][]int            // by GPU
 	length func(op int) int
 	free   func(g, place int) bool
-	fixed  map[[2]int]bool // pairs that stay: whether the smaller index comes first
+	fixed  map[[2]int]bool // pairs with a fixed order: whether the smaller index comes first
 }
 
-// newStartTimes makes the question. Pairs of which neither operation is free, by GPU and place in the sequence of the best schedule,
-// stay as they are there; nil: all are free.
+// newStartTimes builds the decision problem. Pairs neither operation of which is free, by GPU and
+// position in the sequence of the best schedule, keep their order there; with free nil all
+// operations are free.
 func newStartTimes(v *flush.Instance, unit float64, target int, best *flush.Schedule, free func(g, place int) bool) *startTimes {
 	if v.Fused {
 		v = v.Resident() // some B may be one with its W and take nothing
@@ -384,5 +385,5 @@ func neighbour(ctx context.Context, v *flush.Instance, unit float64, best *flush
 	return s
 }
 
-// freeOperations is how many operations a neighbourhood is about.
+// freeOperations is the number of free operations of a neighbourhood.
 const freeOperations = 60

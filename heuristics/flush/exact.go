@@ -66,17 +66,17 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	return f
 }
 
-// fewConflicts is the budget of the complete search before more is spent on a better schedule.
+// fewConflicts is the conflict limit of the complete search before a better schedule is sought.
 const fewConflicts = 4000
 
-// rounding is above what sums of times are off by, and below what counts as equal.
+// rounding exceeds the error of sums of times and is below the tolerance of equality.
 const rounding = 2e-9
 
 // paths are longest paths to one event: from time 0 and from the first start of each
 // GPU.
 type paths []float64
 
-// branching is a branch and bound.
+// branching is a branch and bound over orders.
 type branching struct {
 	v        *flush.Instance
 	count    []int     // by operation
@@ -97,7 +97,7 @@ type branching struct {
 	why      proof.Tally // nodes that were excluded
 }
 
-// mostKept is how many numbers are kept for comparison: 400 MB.
+// mostKept is the maximum number of stored numbers for dominance: 400 MB.
 const mostKept = 50_000_000
 
 func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
@@ -257,7 +257,7 @@ func (x *branching) add(ctx context.Context, l flush.Operation, end paths) {
 	x.free[lane], x.given[g] = before, given
 }
 
-// bound returns what the objective is at least, and of which GPU.
+// bound returns a lower bound on the objective, and the GPU that attains it.
 func (x *branching) bound() (t float64, gpu int) {
 	for g := range x.given {
 		from := 0

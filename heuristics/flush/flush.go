@@ -85,8 +85,8 @@ func OneFOneB(_ context.Context, v *flush.Instance) flush.Order {
 	})
 }
 
-// ZBH1 is 1F1B whose stage g, from 0, is g Ws behind its Bs, so that all stages hold as
-// much as the first one does there (Qi et al. 2024, §2.1). O(operations).
+// ZBH1 returns 1F1B in which stage g, from 0, delays its Ws by g Bs, so that all stages hold as
+// much as the first one (Qi et al. 2024, §2.1). O(operations).
 func ZBH1(_ context.Context, v *flush.Instance) flush.Order {
 	return delayedW(v, func(g int) (warm, late int) { return v.GPUs - g, g })
 }
@@ -97,8 +97,8 @@ func ZBH2(_ context.Context, v *flush.Instance) flush.Order {
 	return delayedW(v, func(g int) (warm, late int) { return 2*(v.GPUs-g) - 1, 2 * g })
 }
 
-// delayedW runs warm Fs, then B and F by turns, W so many Bs late; what is left of the Ws
-// fills the end, one after each B.
+// delayedW returns the order of warm Fs, then alternating B and F, with each W late Bs later; the
+// remaining Ws fill the end, one after each B.
 func delayedW(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
 	if one(v) == nil {
 		return nil

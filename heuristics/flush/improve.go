@@ -8,7 +8,7 @@ import (
 	"workbench/model/proof"
 )
 
-// Found is what a method came to.
+// Found is the result of a method.
 type Found struct {
 	Order flush.Order   // nil: none
 	Bound float64       // no schedule is better, by this method; 0: it proves nothing
@@ -27,8 +27,9 @@ func starts() []Method {
 	}
 }
 
-// Improve improves the best order of the other methods by [Search], and once more with less heat. Where the bound of the goal is
-// below that order, it takes that of a GPU alone for one, too.
+// Improve returns an improvement of the best order of the other methods by [Search], at a hot
+// and at a mild temperature. If the bound of the goal is below that order, it also tries to raise it by the one-machine
+// bound.
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var s *flush.Schedule
 	for _, m := range append(starts(), Send(Modulo(g.Seed))) {
@@ -91,8 +92,8 @@ func Restart(ctx context.Context, v *flush.Instance, g Goal) Found {
 // mostNeighbours is for how many operations neighbourhoods are searched: beyond, their pairs are too many.
 const mostNeighbours = 2000
 
-// anneal improves a schedule by [Search], by a mild one, and the better of both by a cold one. Search sees
-// GPUs that start as soon as they can, which may start later.
+// anneal improves a schedule by a hot [Search], by a mild one, and the better of both by a cold
+// one. Search times GPUs as early as possible, although they may start later.
 func anneal(ctx context.Context, v *flush.Instance, start *flush.Schedule, g Goal) *flush.Schedule {
 	s, least, report := start, start.Objective, g.OnProgress
 	g.OnProgress = func(objective float64) {

@@ -11,8 +11,8 @@ import (
 
 // A rule says what a GPU does next when it could do several things.
 type rule struct {
-	// cap is how many micro-batches a GPU has between the F of its first stage and the B of
-	// it, by GPU.
+	// cap is the maximum number of micro-batches, by GPU, between the F of its first stage and the
+	// B of it.
 	cap []int
 	// forward puts F before B until the first B has run, shallow an earlier stage before
 	// a later one among several Fs.
@@ -129,9 +129,9 @@ func (l *lister) ready(x flush.Operation) float64 {
 	return l.end[int(from)*l.v.Jobs+j] + delay
 }
 
-// admits reports whether there is room for the next F of a stage, and stays enough for
-// the oldest micro-batch that has not been through all stages of the GPU: so that one
-// always can go on, and no GPU waits forever.
+// admits reports whether the next F of a stage fits in memory and leaves enough for the oldest
+// micro-batch that has not passed all stages of the GPU. So one micro-batch can always proceed, and
+// there is no deadlock.
 func (l *lister) admits(g, s int) bool {
 	on := l.v.On[g]
 	first, last := on[0], on[len(on)-1]
@@ -241,7 +241,7 @@ func List(ctx context.Context, v *flush.Instance) flush.Order {
 	return o
 }
 
-// oneByOne is the order of one micro-batch after the other, for which there is always room.
+// oneByOne returns the order of one micro-batch after the other, which needs the minimum memory.
 func oneByOne(v *flush.Instance) flush.Order {
 	o := make(flush.Order, v.GPUs)
 	put := func(s int, kinds ...int) {

@@ -10,15 +10,15 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// Modulo is software pipelining (Lam, Software Pipelining, 1988): the schedule of one
-// micro-batch is repeated every T. Its operations are placed in the order of their way,
-// F forward and B backward, each as soon as it meets no other one of its GPU modulo T,
-// then the Ws in the gaps. Periods between the longest GPU's load of a micro-batch and
-// the time that one is on its way are tried, evenly and then around the best, some with
-// random waits on the way, which may help to miss others; what does not fit is left
-// out. The orders are timed as all others, so that the waits are none in the end.
-// Micro-batches wait little on their way, and so hold memory for a short time: where
-// memory is scarce list scheduling, which hurries each operation, is no match. O(tries·operations·log operations).
+// Modulo returns a method by modulo scheduling (software pipelining; Lam 1988): the schedule of one
+// micro-batch is repeated every T. Its operations are placed in order, F forward and B backward,
+// each at the earliest time without a conflict on its GPU modulo T, then the Ws in the gaps.
+// Periods between the maximum load of a GPU for a micro-batch and the time of one micro-batch are
+// tried, evenly and then around the best one, some with random waits, which may avoid conflicts.
+// Results that do not fit in memory are skipped. The orders are timed as all others, so waits
+// vanish in the end. Micro-batches wait little, and so hold memory briefly: if memory is scarce,
+// list scheduling, which starts each operation as early as possible, is worse.
+// O(tries·operations·log operations).
 func Modulo(seed uint64) Method {
 	return func(ctx context.Context, v *flush.Instance) flush.Order { return repeated(ctx, v, seed) }
 }
@@ -50,7 +50,7 @@ func repeated(ctx context.Context, v *flush.Instance, seed uint64) flush.Order {
 	return m.found
 }
 
-// moduloTries is how many periods are tried for orders of up to stepOperations.
+// moduloTries is the number of periods tried for orders of up to stepOperations.
 const moduloTries = 3000
 
 type modulo struct {
@@ -62,7 +62,7 @@ type modulo struct {
 	busy  [][]interval // by GPU, modulo T
 }
 
-// interval is a time within a period that an operation has.
+// interval is a time within a period that an operation occupies.
 type interval struct{ from, to float64 }
 
 // reserve returns the earliest time from ready on at which an operation of a length meets

@@ -13,11 +13,12 @@ import (
 type Goal struct {
 	Bound float64 // nothing is below it, seconds
 	Seed  uint64
-	// Steps ends the search after so many at most; 0: after [defaultSteps].
+	// Steps is the maximum number of steps of the search; 0: [defaultSteps].
 	Steps int
-	// Conflicts ends the complete search of [Exact] after about so many, and leaves out its branch and bound; 0: no limit.
+	// Conflicts is about the maximum number of conflicts of the complete search of [Exact], and
+	// disables its branch and bound; 0: no limit.
 	Conflicts int
-	// OnProgress hears of every better schedule. It may be nil.
+	// OnProgress, if not nil, is called with the objective of every better schedule.
 	OnProgress func(objective float64)
 }
 
@@ -42,19 +43,19 @@ type annealer struct {
 	changed  func(float64)
 }
 
-// Search improves an order by simulated annealing: an operation, or a few equal ones, moves
-// to another place in the sequence of its GPU, mostly not far; an order that does not fit, or
-// comes to a halt, is no neighbour. What is minimised is the objective and, to tell
-// apart orders of which one GPU is the longest in all, a little of every GPU's span. It
-// starts from the best order that there is, returns the best it has seen, and ends with
-// ctx, at the bound, or after its steps. O(operations) a step.
+// Search improves an order by simulated annealing. A neighbour moves an operation, or a few equal
+// ones, to another position in the sequence of its GPU, usually a near one. An order that does not
+// fit in memory or deadlocks is no neighbour. The energy is the objective plus a small part of the
+// mean span of the GPUs, which distinguishes orders with the same longest GPU. Search starts from
+// the given order, returns the best one seen, and stops with ctx, at the bound, or after its steps.
+// O(operations) a step.
 func Search(ctx context.Context, v *flush.Instance, from flush.Order, g Goal) flush.Order {
 	return newAnnealer(v, from, g).run(ctx, hot, g.Steps)
 }
 
-// Heats to begin with, as parts of the objective. The hot one is for pipelines of few GPUs, where
-// the mild one stays in the next valley; of many, where most moves make some GPU wait, the mild one finds
-// plans that are 1 to 4 % shorter.
+// Initial temperatures, relative to the objective. The hot one is for pipelines with few GPUs,
+// where the mild one does not leave a local minimum. With many GPUs most moves make some GPU wait,
+// and the mild one finds plans that are 1 to 4 % shorter.
 const (
 	hot  = 2e-3
 	mild = 5e-4
@@ -93,7 +94,7 @@ func clone(o flush.Order) flush.Order {
 	return c
 }
 
-// measure is what the annealing minimises.
+// measure returns the energy that the annealing minimises.
 func (a *annealer) measure() float64 { return a.t.Objective() + 0.1*a.t.MeanSpan() }
 
 // step tries one move at a temperature.

@@ -7,12 +7,12 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// Send makes a method that knows of no copies to the host one that does. The method orders the pipeline of
-// what stays on the GPUs ([flush.Instance.Resident]), in rooms from which there is taken what one, two or three
-// micro-batches send, since those that run are there as a whole; then copies are put between its
-// operations: O when the lag that is tried has run since its F or room is needed, P before B, as many operations
-// earlier as there is room for, up to the lead that is tried. It takes the best of all.
-// Where nothing is sent it is the method itself. O(operations) a try, beside the method.
+// Send returns a method for pipelines with copies to the host from one without. m orders the
+// pipeline of what remains on the GPUs ([flush.Instance.Resident]) with memory reduced by what one,
+// two or three micro-batches offload, since those that run are fully present. Then copies are
+// inserted: O when the lag that is tried has passed since its F or memory is needed, and P before
+// B, by as many operations as memory allows up to the lead that is tried. The best result is
+// returned. Without offloading it is m itself. O(operations) a try, plus m.
 func Send(m Method) Method {
 	return func(ctx context.Context, v *flush.Instance) flush.Order {
 		if !slices.Contains(v.Moves, true) {
@@ -65,7 +65,7 @@ func copied(v *flush.Instance, o flush.Order, lag, lead int) flush.Order {
 	return c
 }
 
-// copying is the sequence of a GPU in the making.
+// copying is the sequence of a GPU under construction.
 type copying struct {
 	v        *flush.Instance
 	room     int64
@@ -87,7 +87,7 @@ func (x *copying) send() {
 	x.unsent = x.unsent[1:]
 }
 
-// fits sends until there is room for so much more; false: there never is.
+// fits offloads until more bytes are free. It reports false if that is impossible.
 func (x *copying) fits(more int64) bool {
 	for x.held+more > x.room && len(x.unsent) > 0 {
 		x.send()
@@ -95,7 +95,7 @@ func (x *copying) fits(more int64) bool {
 	return x.held+more <= x.room
 }
 
-// add appends the next operation of the GPU, of those that are left, with the copies that come before it.
+// add appends the next of the remaining operations of the GPU, with the copies that precede it.
 func (x *copying) add(left []flush.Operation, lag, lead int) bool {
 	ahead, between := map[int]int{}, int64(0) // Bs by stage; the most that is taken before the one at hand
 	held := int64(0)
@@ -125,8 +125,8 @@ func (x *copying) add(left []flush.Operation, lag, lead int) bool {
 	return true
 }
 
-// fetch appends the P of a stage if it must, or if it can: what is sent is there, and there is room for it beside
-// what is taken before its B.
+// fetch appends the P of a stage if it must, or if it can: the copy out has ended, and it fits in
+// memory together with what is allocated before its B.
 func (x *copying) fetch(s int, must bool, between int64) bool {
 	p := flush.OperationOf(s, flush.P)
 	for must && x.count[p] >= x.count[flush.OperationOf(s, flush.O)] {

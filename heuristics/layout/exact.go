@@ -8,7 +8,7 @@ import (
 	"workbench/model/problem/layout"
 )
 
-// mostLayouts is how many layouts [Exact] enumerates.
+// mostLayouts is the maximum number of layouts that [Exact] enumerates.
 const mostLayouts = 20_000
 
 // Exact is [LocalSearch] and then, if there are no more than mostLayouts of them, all layouts in the order of the bounds of their

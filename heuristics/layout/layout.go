@@ -1,4 +1,5 @@
-// Package layout has the methods that lay out a synchronous pipeline: cuts, what is computed again, and the order of the GPUs.
+// Package layout has the methods that lay out a synchronous pipeline: its cuts, its recomputation,
+// and the order of its GPUs.
 package layout
 
 import (
@@ -59,7 +60,7 @@ func schedule(ctx context.Context, in *layout.Instance, x *layout.Layout, steps 
 // mostExact is for how many operations the schedules of the best layouts are searched in full.
 const mostExact = 150
 
-// better returns the better of two, either of which may be nil.
+// better returns the better of two layouts, either of which may be nil.
 func better(a, b *Found) *Found {
 	if a == nil || b != nil && b.Objective < a.Objective*(1-1e-12) {
 		return b
@@ -67,8 +68,9 @@ func better(a, b *Found) *Found {
 	return a
 }
 
-// Uniform cuts equal numbers of layers, the first and the last of the chain counted as extra, and takes on every stage the same
-// options, those that recompute least among those that fit: what training scripts do where nothing is said.
+// Uniform returns a layout with equal numbers of layers a stage, the first and the last layer of
+// the chain counted as extra, and the same options on every stage, those with the minimum
+// recomputation that fits: the default of training scripts.
 func Uniform(ctx context.Context, in *layout.Instance, _ Goal) *Found {
 	return even(ctx, in, 0)
 }
@@ -112,7 +114,8 @@ func sortedAt(count []int, target, parts int) int {
 	return len(count) - 1
 }
 
-// fitting takes the same options on all stages: every layer its k-th one, or its last if it has fewer, the least k that fits.
+// fitting uses the same options on all stages: every layer its k-th, or its last if it has fewer,
+// with the smallest k that fits.
 func fitting(ctx context.Context, in *layout.Instance, x *layout.Layout) *Found {
 	most := 0
 	for i := range in.Layers {
@@ -153,7 +156,8 @@ func repaired(ctx context.Context, in *layout.Instance, x *layout.Layout) *Found
 	return found
 }
 
-// relieve changes options of the stages of a GPU until they fit with a part of the micro-batches that the way to the loss and back takes.
+// relieve changes options of the stages of a GPU until the fraction of the micro-batches fits that
+// is in flight between a stage's forward and its backward.
 func relieve(in *layout.Instance, x *layout.Layout, g int, flight float64) {
 	for {
 		need, weights, transient := 0.0, 0.0, 0.0
@@ -232,7 +236,7 @@ func LocalSearch(ctx context.Context, in *layout.Instance, g Goal) *Found {
 	return found
 }
 
-// search is a local search.
+// search is a local search over layouts.
 type search struct {
 	in     *layout.Instance
 	r      *rand.Rand
@@ -248,7 +252,7 @@ type candidate struct {
 	value  float64
 }
 
-// mostBest is how many layouts are searched in full.
+// mostBest is the number of layouts that are searched in full.
 const mostBest = 5
 
 func newSearch(in *layout.Instance, from *Found, r *rand.Rand) *search {

@@ -10,16 +10,15 @@ import (
 	"workbench/model/platform"
 )
 
-// lms appends the list of Large Model Support (Le et al. 2019, as [003] §2 tells
-// it) to list. far says which distances are swapped, those above a threshold, and
-// the distance of two functions is that of their places in the sequence: a
-// variable that f_i and next f_j use is swapped out after f_i if far(j − i), and
-// swapped in right before f_k with j − k = ahead. Where that leaves no function
-// in between, the variable stays. Variables from the host are swapped in so much
-// ahead of f_j, too; for those on the device i is 0.
+// lms appends the list of Large Model Support (Le et al. 2019, as described in [003] §2) to list.
+// The distance of two functions is that of their positions in the sequence, and far reports which
+// distances are above the threshold. A variable that f_i and next f_j use is swapped out after f_i
+// if far(j − i), and swapped in right before f_k with j − k = ahead. If that leaves no function in
+// between, it stays resident. Variables on the host are swapped in as far ahead of f_j; for those
+// on the device i is 0.
 //
-// It looks at no memory: a small threshold and a small ahead take little, and may
-// still be too much. O(uses).
+// It ignores memory: a small threshold and a small ahead need little, but possibly too much.
+// O(uses).
 func (in *instance) lms(o *orders, far func(int) bool, ahead int, list []int) []int {
 	use := func(v, i, j int) {
 		if k := max(i+1, j-ahead); far(j-i) && k > i+1 {
@@ -49,15 +48,14 @@ const (
 	lmsAheads     = 8
 )
 
-// LMSGrid is the best of Large Model Support (Le et al., "Automatic GPU memory
-// management for large neural models in TensorFlow", 2019) over a grid: the
-// different distances that occur as thresholds, or quantiles of them, twelve or as
-// many as make 400,000 uses, by swap-ins 1, 2, 4, … 128 functions ahead. A plan that
-// meets a bound, or the end of ctx, ends it with the best until then.
+// LMSGrid returns the best plan of Large Model Support (Le et al., "Automatic GPU memory management
+// for large neural models in TensorFlow", 2019) over a grid: thresholds are the distances that
+// occur, or quantiles of them, as many as make 400,000 uses but at least twelve; swap-ins are 1, 2,
+// 4, … 128 functions ahead. It stops with the best plan when a plan attains a bound or ctx ends.
 // O(uses · log uses) for each of some hundred pairs.
 //
-// Distances are those in the sequence, where Le et al. have a graph, and what is far
-// is swapped, as there; [003] §2 prints d ≤ threshold (findings).
+// Distances are those in the sequence, where Le et al. use a graph. Large distances are swapped, as
+// there; [003] §2 prints d ≤ threshold (findings).
 func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {

@@ -11,25 +11,24 @@ import (
 	verifyswap "workbench/model/verify/swap"
 )
 
-// A machine turns a list of events into a plan. It takes them in their order and
-// starts each as early as it can beside those before it in the list: after what
-// it needs, after the event before it on its resource (the GPU, the in link, the
-// out link), and when there is memory from then on for good, or until it gives
-// it back. So an event never takes memory that one before it in the list needs.
+// machine turns a list of events into a plan by serial list scheduling. It takes the events in
+// order and starts each as early as possible given the previous ones: after what it needs, after
+// the previous event on its resource (the GPU, the in link, the out link), and when memory is free
+// from then on until it is released. So an event never takes memory that an earlier one in the list
+// needs.
 //
-// Every plan has a list for which the machine is as fast, or nearly: its events
-// in the order of their starts, an out that starts before functions that only
-// read the variable right after the start of the last of these. For, by
-// induction, no event starts later than in the plan: what it waits for is no
-// later, and from its start in the plan on as much memory is free as there. (An
-// out may have to end after the start of a function. The machine lets it end
-// instant seconds after, which a plan may do faster.)
+// Every plan has a list for which the machine is as fast, or nearly: its events in order of start,
+// a transfer out that starts before functions that only read the variable right after the start of
+// the last of these. Proof, by induction: no event starts later than in the plan, since what it
+// waits for is no later, and from its start in the plan on as much memory is free as there. (A
+// transfer out may have to end after the start of a function. The machine lets it end instant
+// seconds after, where a plan may be faster.)
 //
-// Events are numbered: f_i is i, the leaving of variable v is n+v, its coming
-// n+V+v; n+2V+v waits until v has left, and n+3V until all before it has ended.
-// A leaving is a drop if the host holds the value, else an out. What means
-// nothing (the leaving of what is not there, the coming of what is) is left out,
-// and what a function lacks comes before it.
+// Events are numbered: f_i is i, the eviction of variable v is n+v, its fetch n+V+v; n+2V+v waits
+// until v is evicted, and n+3V until everything before it has ended. An eviction drops the variable
+// if the host holds its value, else transfers it out. Events without effect (the eviction of an
+// absent variable, the fetch of a present one) are skipped, and variables that a function lacks are
+// fetched before it.
 type machine struct {
 	in *instance
 	// issued: transfers start no earlier than the end of the function before
@@ -61,7 +60,7 @@ type state struct {
 	left             float64 // when it has left
 }
 
-// placed is an operation at its time.
+// placed is an operation with its time.
 type placed struct {
 	op    byte // opRun, …
 	id    int  // function or variable
@@ -69,7 +68,7 @@ type placed struct {
 	after float64 // of an out: the start of the last function that reads the variable
 }
 
-// turn is when an operation of so many in placed has its turn in a list.
+// turn is the position of operation k of placed in a list.
 type turn struct {
 	time  float64
 	place int
@@ -104,7 +103,7 @@ func newMachine(in *instance) *machine {
 	return m
 }
 
-// The numbers of events beside those of functions.
+// Event numbers other than those of functions.
 func (in *instance) evictEvent(v int) int { return in.N + v }
 func (in *instance) come(v int) int       { return in.N + len(in.Size) + v }
 func (in *instance) wait(v int) int       { return in.N + 2*len(in.Size) + v }
@@ -212,7 +211,7 @@ func (m *machine) function(i int) bool {
 	return true
 }
 
-// leaves drops or sends variable v.
+// leaves evicts variable v: it drops it or transfers it out.
 func (m *machine) leaves(v int) {
 	x := &m.state[v]
 	if !x.here {
@@ -254,8 +253,8 @@ func (m *machine) comes(v int) bool {
 	return true
 }
 
-// fit returns the first time from t on after which there are so many bytes free
-// at all times; false if there never are.
+// fit returns the first time from t on after which the given bytes are always free, and false if
+// there is none.
 func (m *machine) fit(t, bytes float64) (float64, bool) {
 	free := m.in.Memory - bytes
 	level := m.final
@@ -339,8 +338,8 @@ func (m *machine) explain(method string, list []int) error {
 		m.in.Sequence.Unit.Exactly(m.in.Platform.Memory))
 }
 
-// eventsOf returns the list of what has been placed: the operations in the order
-// of starts, an out after the functions that use the variable before it leaves.
+// eventsOf returns the list of what has been placed: the operations in order of start, a transfer
+// out after the functions that use the variable before its eviction.
 func (m *machine) eventsOf() []int {
 	m.order = m.order[:0]
 	for k := range m.placed {

@@ -10,11 +10,10 @@ import (
 	"workbench/model/platform"
 )
 
-// Naive is the strategy that [003] §1 starts from: what a function uses is
-// fetched right before it, and all of it is sent out right after it; nothing else
-// happens meanwhile. What no later function uses is not sent out, and variables
-// that are initially on the device leave before the first function that does not
-// use them. It finds a plan whenever there is one. O(uses).
+// Naive returns the plan of the strategy from which [003] §1 starts: everything a function uses is
+// fetched right before it and transferred out right after it, without overlap. What no later
+// function uses is not transferred out. Variables that are initially on the device are evicted
+// before the first function that does not use them. It finds a plan whenever one exists. O(uses).
 func Naive(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {

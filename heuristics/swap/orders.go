@@ -38,20 +38,20 @@ func (o *orders) add(slot, event int) {
 	}
 }
 
-// addEviction lets v leave after f_{i-1}; 0: at once.
+// addEviction evicts v after f_{i-1}; 0: at once.
 func (o *orders) addEviction(v, i int) { o.add(2*i, o.in.evictEvent(v)) }
 
-// addBefore puts an event before f_i, after what leaves then.
+// addBefore inserts an event before f_i, after the evictions there.
 func (o *orders) addBefore(event, i int) { o.add(2*i+1, event) }
 
-// addRoundTrip lets v leave after f_i, -1: at once, and come before f_k.
+// addRoundTrip evicts v after f_i, -1: at once, and fetches it before f_k.
 func (o *orders) addRoundTrip(v, i, k int) {
 	o.addEviction(v, i+1)
 	o.addBefore(o.in.come(v), k)
 }
 
-// fetchInitial fetches variables from the host so many functions before the one
-// that uses them first.
+// fetchInitial fetches each variable on the host the given number of functions ahead of its first
+// use.
 func (o *orders) fetchInitial(ahead int) {
 	for v, where := range o.in.Initial {
 		if where == functions.Host && o.in.Size[v] > 0 {

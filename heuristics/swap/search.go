@@ -11,19 +11,18 @@ import (
 	"workbench/model/platform"
 )
 
-// Search is a method of our own, which knows durations where [003] takes time to
-// be proportional to bytes. It takes the best plan of the other methods and of
-// Belady's rule with several weights, lets its transfers start as early as they
-// can, and improves it by annealing, then those of Belady's rule: a move adds a
-// leaving, drops one, or puts a transfer somewhere else in the list of the machine.
+// Search is our own method. It uses durations where [003] assumes time proportional to bytes. It
+// takes the best plan of the other methods and of Belady's rule with several weights, starts its
+// transfers as early as possible, and improves it by simulated annealing, then the plans of
+// Belady's rule. A move adds an eviction, removes one, or moves a transfer in the list of the
+// machine.
 //
-// It ends when a lower bound is met, when it has tried enough, or when ctx ends,
-// and returns the best plan seen: never a worse one than the other methods of
-// this package (unless ctx ends it before it has run them). It finds a plan
-// whenever there is one, and the same for the same seed.
+// It stops when a lower bound is attained, after its budget of moves, or when ctx ends, and returns
+// the best plan seen. That is never worse than the other methods of this package, unless ctx ends
+// it before it has run them. It finds a plan whenever one exists, and is deterministic for a seed.
 //
-// Some hundred runs of the machine, then as many as process some million events,
-// unless these are too few: half a second or two.
+// It runs the machine some hundred times, then as often as processes some million events, at least
+// a minimum number: half a second to two seconds.
 func Search(ctx context.Context, s *functions.Sequence, p platform.Platform, seed uint64) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -113,15 +112,14 @@ func (x *searcher) rules() {
 	}
 }
 
-// belady appends a list to list in which a variable leaves when there is no
-// memory for what a function needs: of those that the function does not use, the
-// one with the largest
+// belady appends a list to list in which variables are evicted when memory is insufficient for a
+// function: among those that the function does not use, the one with the maximum
 //
 //	(time until its next use) + since · (time since its last use) − cost · (time of its transfers),
 //
-// in computations. It leaves right after its last use, and what a function needs
-// comes right before it in the list, where the machine fetches it as early as
-// the memory allows. O(leavings · variables on the GPU).
+// in computations. It is evicted right after its last use. What a function needs is fetched right
+// before it in the list, which the machine starts as early as memory allows. O(evictions ·
+// variables on the GPU).
 func (in *instance) belady(o *orders, w weights, list []int) []int {
 	clock := make([]float64, in.N+1) // starts of functions without idle time
 	for i, u := range in.Times {
@@ -239,7 +237,7 @@ func (x *searcher) anneal() {
 	}
 }
 
-// episode changes list so many times, at a heat that falls to a thousandth.
+// episode makes the given number of moves of list, while the temperature falls to a thousandth.
 func (x *searcher) episode(list []int, moves int, heat float64) {
 	T := x.m.run(list)
 	if math.IsInf(T, 1) {
@@ -268,7 +266,7 @@ func (x *searcher) mutate(list []int) []int {
 	in := x.in
 	k := x.rng.IntN(len(list))
 	switch x.rng.IntN(5) {
-	case 0: // a leaving after some use, somewhat later perhaps
+	case 0: // an eviction after some use, possibly somewhat later
 		use := x.rng.IntN(max(1, len(in.Use)))
 		if use >= len(in.Use) || in.Next[use] == in.N {
 			return list

@@ -10,15 +10,14 @@ import (
 	"workbench/model/platform"
 )
 
-// VDNNSwap is the schedule of vDNN and its like as [003] §2 tells it: variables
-// that a forward and a backward function use are sent out after the last forward
-// that uses them, and fetched when the function before the first backward that
-// uses them begins. The loss counts as a forward. A variable for which that leaves no
-// function in between stays, and so does all else; variables from the host are
-// fetched one function ahead.
+// VDNNSwap returns the plan of vDNN and similar methods as described in [003] §2. Variables that a
+// forward and a backward function use are transferred out after the last forward that uses them,
+// and fetched when the function before the first backward that uses them starts. The loss counts as
+// a forward. A variable without a function in between stays resident, as does everything else.
+// Variables on the host are fetched one function ahead.
 //
-// It looks at no memory, so often it finds no plan. In a sequence that does not say
-// which functions are backward ones all count as forwards, so that all stays. O(uses).
+// It ignores memory, so it often finds no plan. In a sequence that does not mark backward functions
+// all count as forwards, and everything stays resident. O(uses).
 func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {

@@ -11,14 +11,12 @@ import (
 	"workbench/model/platform"
 )
 
-// WindowSearch is the method of [003] §3, Figure 2, with a search for its
-// schedule-window, which the paper leaves to the user: the best of the schedules of 16
-// schedule-windows, evenly spread from
-// the largest function to twice the memory, and no larger than the
-// variable-sequence; then over those between the best one and its neighbours,
-// halving the distance until it makes no difference or 16 more are tried. A plan
-// that meets a bound, or the end of ctx, ends it with the best until then. O(uses)
-// a window; where ours differs from the paper's, see scheduler.
+// WindowSearch returns the best plan of the method of [003] §3, Figure 2, with a search for its
+// schedule-window, which the paper leaves to the user. It tries 16 schedule-windows, evenly spread
+// from the largest function to twice the memory and no larger than the variable-sequence. Then it
+// tries those between the best one and its neighbours, halving the distance until nothing changes
+// or 16 more have been tried. It stops with the best plan when a plan attains a bound or ctx ends.
+// O(uses) a window. See scheduler for differences from the paper.
 func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -53,7 +51,7 @@ func met(T, bound float64) bool { return T <= bound*(1+plan.Tolerance) }
 
 func (b *best) done() bool { return met(b.T, b.floor) || b.ctx.Err() != nil }
 
-// try takes list if it is faster. It stays in use until the next call.
+// try keeps list if it is faster. The list is in use until the next call.
 func (b *best) try(list []int, by string) float64 {
 	T := b.m.run(list)
 	if T < b.T {
@@ -129,32 +127,29 @@ func (w *windows) search() {
 	}
 }
 
-// A scheduler schedules as [003] §3 does for a given schedule-window, in bytes:
-// this is its state between two functions. O(uses).
+// scheduler schedules as [003] §3 for a given schedule-window, in bytes; it holds the state between
+// two functions. O(uses).
 //
-// The variable-sequence lists the variables of f_1, of f_2, and so on. At f_i,
-// which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
-// which the sizes, added up as often as they occur, are no more than the
-// schedule-window. (Variables must also fit into the memory together: r ends
-// before one that does not, even if everything outside of the window is out. The
-// paper has windows below the memory only.) Then, with Figure 2,
+// The variable-sequence lists the variables of f_1, of f_2, and so on. At f_i, which is at
+// v[l:l⁺-1] in it, the window is v[l:r] with the largest r for which the sizes, each occurrence
+// counted, are at most the schedule-window. (Variables must also fit in memory together: r ends
+// before one that does not, even if everything outside the window is evicted. The paper has windows
+// below the memory only.) Then, with Figure 2,
 //
 //   - (a) each variable that is new in the window and on the CPU is swapped in;
-//   - (b) if the memory is exceeded, the oldest reserved swap-outs are waited for
-//     before f_i, until it is not. These begin right after the function that
-//     reserved them;
-//   - (c) after f_i swap-outs are reserved for its variables, and the window
-//     moves to f_{i+1};
-//   - (d) but not for those that no later function uses, nor for those that are in
-//     the new window. A variable that comes into the window with its swap-out
-//     reserved stays, and the reservation is cancelled. Reserved swap-outs nobody
-//     waits for never happen.
+//   - (b) while memory is exceeded, f_i waits for the oldest reserved swap-outs. These start
+//     right after
+//     the function that reserved them;
+//   - (c) after f_i swap-outs are reserved for its variables, and the window moves to f_{i+1};
+//   - (d) except for those that no later function uses and those in the new window. A variable
+//     that enters
+//     the window with its swap-out reserved stays resident, and the reservation is cancelled. Reserved
+//     swap-outs for which no function waits never happen.
 //
-// The paper is silent on some things. Memory for what a function makes is set
-// aside when it comes into the window. Variables that are initially on the device
-// are reserved from the start, those used last first. Transfers of step i are
-// issued when f_{i-1} has ended. A swap-out of a variable of which the host holds
-// the value is a drop.
+// The paper leaves some details open. Memory for what a function makes is reserved when it enters
+// the window. Variables that are initially on the device are reserved from the start, those used
+// last first. Transfers of step i are issued when f_{i-1} has ended. A swap-out of a variable whose
+// value the host holds is a drop.
 type scheduler struct {
 	in     *instance
 	window float64
@@ -181,7 +176,7 @@ func newScheduler(in *instance) *scheduler {
 type place byte
 
 const (
-	absent place = iota // not made yet, or gone
+	absent place = iota // not made yet, or dead
 	cpu                 // σ(v) = 1
 	gpu                 // σ(v) = 0
 	going               // σ(v) = 0, swap-out reserved
@@ -222,7 +217,7 @@ func (s *scheduler) initial() {
 	}
 }
 
-// reserve lets v leave after f_after (0: at once), if that is waited for.
+// reserve evicts v after f_after (0: at once), if some function waits for that.
 func (s *scheduler) reserve(v, after int) {
 	s.where[v], s.slot[v] = going, len(s.queue)
 	s.queue = append(s.queue, reserved{v, after})
@@ -259,7 +254,7 @@ func (s *scheduler) enter(i int) bool {
 		return false
 	}
 	switch s.where[v] {
-	case going: // it stays
+	case going: // stays resident
 		s.queue[s.slot[v]].v = -1
 	case gpu:
 	default:
@@ -278,8 +273,8 @@ func (s *scheduler) enter(i int) bool {
 	return true
 }
 
-// free waits for reserved swap-outs until there are so many bytes; false if even
-// all of them are not enough.
+// free waits for reserved swap-outs until the given bytes are free. It reports false if all of them
+// do not suffice.
 func (s *scheduler) free(i int, size float64) bool {
 	for s.used+size > s.in.Memory {
 		for s.oldest < len(s.queue) && s.queue[s.oldest].v < 0 {

@@ -35,8 +35,7 @@ func FirstHalf(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	})
 }
 
-// firstHalf keeps the schedule of FirstHalf for so much memory in s.found, if there
-// is one.
+// firstHalf stores the schedule of FirstHalf for the given memory in s.found, if there is one.
 func (s *scheduler) firstHalf(memory float64) {
 	in := s.in
 	s.mem.limit = memory

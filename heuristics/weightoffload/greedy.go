@@ -11,21 +11,19 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// Greedy is the method of [001] §5: Algorithm 1 selects the choices, with the
-// discount, and Algorithm 2 schedules them for every cut point. It does so for
-// the choices of Algorithm 1 as printed, where it ends with those, and as
-// corrected (see instance.excess), and for those it makes without the discount,
-// which may be better and are then uploaded once all the same; it keeps the
-// shortest schedule. So the discount never makes a plan worse.
+// Greedy returns the plan of [001] §5: Algorithm 1 selects the choices, with the discount, and
+// Algorithm 2 schedules them for every cut point. It tries the choices of Algorithm 1 as printed,
+// if that terminates, as corrected (see instance.excess), and without the discount; the last may be
+// better and are still uploaded once. It keeps the shortest schedule, so the discount never makes a
+// plan worse.
 //
-// The claim that "all operations eventually become feasible" does not hold
-// when activations shrink by more than the next weight grows: the prefetch
-// then waits for room that only its own operation makes. So Greedy tries smaller
-// memories, too, and keeps the best (see instance.memories). Where none gives a
-// schedule it returns an error wrapping plan.ErrNoPlan.
+// The statement that "all operations eventually become feasible" fails when activations shrink by
+// more than the next weight grows: the prefetch then waits for memory that only its own operation
+// frees. So Greedy also tries smaller memories and keeps the best (see instance.memories). If none
+// gives a schedule, it returns an error wrapping plan.ErrNoPlan.
 //
-// The end of ctx ends it with the shortest schedule found until then. O(L³), of
-// which Algorithm 2 takes O(L²) unless prefetches run far ahead.
+// When ctx ends, it returns the shortest schedule so far. O(L³), of which Algorithm 2 takes O(L²)
+// unless prefetches run far ahead.
 func Greedy(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return greedy(ctx, c, p, "greedy", true, everySelection, true)
 }
@@ -39,14 +37,14 @@ func GreedyPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (*p
 	return greedy(ctx, c, p, "greedy-printed", true, everySelection[:1], false)
 }
 
-// GreedyNoDiscount is Greedy* of [001] §7: a weight that leaves twice a cycle
+// GreedyNoDiscount returns the plan of Greedy* of [001] §7: a weight that is evicted twice a cycle
 // is uploaded twice, in the costs of Algorithm 1 and in the schedule. O(L³).
 func GreedyNoDiscount(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return greedy(ctx, c, p, "greedy-nodiscount", false, withoutDiscount, true)
 }
 
-// selection is a variant of Algorithm 1: how often it counts the weight of an
-// operation itself, and whether its second choice of a layer costs less.
+// selection is a variant of Algorithm 1: how often it counts the weight of an operation itself, and
+// whether its second choice of a layer costs less.
 type selection struct {
 	own      int
 	discount bool
@@ -79,7 +77,7 @@ func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method str
 	})
 }
 
-// none is the error of a method that found no schedule.
+// none returns the error of a method that found no schedule.
 func (s *scheduler) none(method string) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w before the first schedule: %w", method, plan.ErrNoPlan, err)
@@ -114,8 +112,7 @@ func newScheduler(ctx context.Context, in *instance, discount bool) *scheduler {
 	return s
 }
 
-// greedy runs Algorithms 1 and 2 for so much memory and keeps the best schedule in
-// s.found.
+// greedy runs Algorithms 1 and 2 for the given memory and stores the best schedule in s.found.
 func (s *scheduler) greedy(selections []selection, memory float64) {
 	s.mem.limit = memory
 	away, excess := make([]bool, s.in.N), make([]float64, s.in.N)
@@ -270,8 +267,7 @@ func (s *scheduler) early() {
 	}
 }
 
-// evict takes w_k away after F_k: at once if the host has it, else after an
-// upload.
+// evict removes w_k after F_k: at once if the host has its value, else after an upload.
 func (s *scheduler) evict(k int) {
 	gone := s.free
 	switch {

@@ -11,11 +11,10 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// solve ends every method: it makes an instance and writes the method's schedule as a
-// plan. Where operations merge in it that must not, see [instance.merges], the method
-// runs again with every transfer four instants longer, then eight and so on. The plan
-// has the transfers as long as they are: so its period is longer than need be by
-// the instants of those that others wait for, 8e-9 of it each at most the first time.
+// solve runs a method and returns its schedule as a plan. If operations merge in it that must not,
+// see [instance.merges], the method runs again with every transfer four instants longer, then eight
+// and so on. The plan has the true transfer times, so its period may be longer than necessary by
+// the instants of those on its critical cycle, at most 8e-9 of it each the first time.
 func solve(c *chain.Chain, p platform.Platform, method string, run func(*instance) (*weightoffload.Schedule, error)) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -34,8 +33,7 @@ func solve(c *chain.Chain, p platform.Platform, method string, run func(*instanc
 	if err != nil {
 		return nil, err
 	}
-	// In the middle of the time that it is given, a transfer keeps away from what comes
-	// before and after it.
+	// The transfer is placed in the middle of its lengthened time, away from both neighbours.
 	for k, move := range in.Move {
 		late := (view.Move[k] - move) / 2
 		s.Up[k] += late
@@ -48,12 +46,12 @@ func solve(c *chain.Chain, p platform.Platform, method string, run func(*instanc
 	return s.Plan(in.Instance, method), nil
 }
 
-// mostInstants is how far solve goes: runs of a thousand operations that take less than
-// an instant each.
+// mostInstants is the maximum lengthening: sequences of a thousand operations of less than an
+// instant each.
 const mostInstants = 2048
 
-// slower returns the instance with transfers that take so many seconds more, up to twice
-// that: by as much as each other, sums of them would be as near as they were.
+// slower returns the instance with transfers that take more to twice more additional seconds. The
+// amounts differ, since equal ones would leave sums of transfers as close to each other as before.
 func (in *instance) slower(more float64) *instance {
 	slow := *in.Instance
 	slow.Move = slices.Clone(in.Move)
@@ -65,13 +63,12 @@ func (in *instance) slower(more float64) *instance {
 	return &instance{&slow, true}
 }
 
-// merges reports whether an operation merges with the one before although it waited
-// for a transfer between. To the verifier operations of no duration that follow each
-// other within an instant are simultaneous: all of them happen when the first does,
-// beside weights that are deleted later, and beside those that any of them still has
-// to fetch, for prefetches come last of an instant. So do the ends of a transfer so
-// short that rounding hides it. O(L), and O(L) more for each operation of no duration
-// that follows another.
+// merges reports whether an operation merges with the previous one although it waited for a
+// transfer in between. To the verifier, zero-duration operations within an instant of each other
+// are simultaneous. All of them happen when the first does, together with weights that are deleted
+// later and with those that any of them still has to fetch, since prefetches come last in a tie.
+// The same holds for the ends of a transfer so short that rounding hides it. O(L), and O(L) more
+// for each zero-duration operation that follows another.
 func (in *instance) merges(s *weightoffload.Schedule) bool {
 	instant := 1.05 * plan.Tolerance * s.T // and rounding
 	since := func(t, from float64) float64 { t -= from; return t - s.T*math.Floor(t/s.T) }

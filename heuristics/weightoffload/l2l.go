@@ -10,17 +10,15 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// L2L is the strategy of Pudipeddi et al., "Training Large Neural Networks with
-// Constant Memory using a New Execution Algorithm", 2020, as [001] §7 has it: the
-// weights of one layer are on the GPU, each is prefetched just
-// before its operation, without overlap, except for F_1, which follows B_1
-// with the same weights, and is deleted after it. With uniform weights that
-// takes T = Σu + (2L−1)·|w|/β, the column of [001] Table 1.
+// L2L returns the plan of Pudipeddi et al., "Training Large Neural Networks with Constant Memory
+// using a New Execution Algorithm", 2020, as described in [001] §7. The weights of one layer are on
+// the GPU. Each is prefetched just before its operation, without overlap, except for F_1, which
+// follows B_1 with the same weights, and is deleted after it. With uniform weights T = Σu +
+// (2L−1)·|w|/β, the column of [001] Table 1.
 //
-// Uploads overlap prefetches and computations where the memory holds both
-// layers; where it does not, the prefetch waits for the upload and the
-// deletion, so that there is a plan for every memory of at least Range().low.
-// O(L) placements.
+// Uploads overlap prefetches and computations if memory holds both layers. Otherwise the prefetch
+// waits for the upload and the deletion, so there is a plan for every memory of at least
+// Range().low. O(L) placements.
 func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solve(c, p, "l2l", func(in *instance) (*weightoffload.Schedule, error) {
 		s, ok := in.layerByLayer()
@@ -35,7 +33,7 @@ func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 func (in *instance) layerByLayer() (*weightoffload.Schedule, bool) {
 	s, m := weightoffload.NewSchedule(in.Instance), newMachine(in)
 	gone := make([]float64, in.L) // when w_k was last deleted
-	first := 0                    // the layer whose weight stays between its B and its F
+	first := 0                    // the layer whose weight is resident from its B to its F
 	for first < in.L-1 && in.W[first] == 0 {
 		first++
 	}

@@ -6,13 +6,12 @@ import (
 	"workbench/model/platform"
 )
 
-// timeline is the memory in use as a step function of time: m[i] bytes from
-// t[i] to t[i+1], the last for ever. Most changes are near its end, so every
-// operation works from there.
+// timeline is the memory in use as a step function of time: m[i] bytes from t[i] to t[i+1], the
+// last forever. Most changes are near its end, so every operation works from there.
 type timeline struct {
 	t, m []float64
-	// burst[i] is the memory an operation of zero duration holds at the
-	// instant t[i] only; -Inf where there is none.
+	// burst[i] is the memory that a zero-duration operation holds at time t[i] only; -Inf if there
+	// is none.
 	burst []float64
 	limit float64
 }
@@ -43,9 +42,8 @@ func (l *timeline) add(at, d float64) {
 	l.t[i+1], l.m[i+1], l.burst[i+1] = at, l.m[i]+d, math.Inf(-1)
 }
 
-// addUsage adds d from start to end. At the instant of a hold of no duration what
-// is there counts as a burst: what is released at that instant, after the
-// hold, had to fit beside it.
+// addUsage adds d from start to end. At the time of a zero-duration hold the total counts as a
+// burst: what is released at that time, after the hold, had to fit together with it.
 func (l *timeline) addUsage(start, end, d float64) {
 	l.add(start, d)
 	if start == end {
@@ -59,9 +57,8 @@ func (l *timeline) addUsage(start, end, d float64) {
 	}
 }
 
-// earliest returns the first time t ≥ from such that d more bytes fit from t
-// on, +Inf if there is none. At the instant t itself bursts are over:
-// reservations come last. O(steps after t).
+// earliest returns the first time t ≥ from such that d more bytes fit from t on, +Inf if there is
+// none. At time t itself bursts have ended: reservations come last in a tie. O(steps after t).
 func (l *timeline) earliest(d, from float64) float64 {
 	i := len(l.t) - 1
 	if !platform.Fits(l.m[i]+d, l.limit) {
@@ -126,8 +123,8 @@ func newMachine(in *instance) *machine {
 	return &machine{in: in, mem: timeline{limit: in.Memory}}
 }
 
-// start resets the machine to the moment before B_L with the given bytes of
-// weights on the GPU, and reports whether they fit.
+// start resets the machine to the state before B_L with the given bytes of weights on the GPU, and
+// reports whether they fit.
 func (m *machine) start(weights float64) bool {
 	m.act = m.in.N - 1
 	held := m.in.Act[m.act] + weights

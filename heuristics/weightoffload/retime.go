@@ -11,22 +11,21 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// retimer finds the least period for fixed orders. It reads from a schedule,
-// whose times need only be approximate, which gaps are away and in which order
+// retimer computes the minimum period for fixed orders. It reads from a schedule, whose times need
+// only be approximate, in which gaps weights are on the host and in which order
 //
 //   - each link carries its transfers,
-//   - memory is reserved: starts of prefetches, and of operations that need
-//     more than the one before,
-//   - memory is released: deletions, ends of backwards, and starts of
-//     operations that need less than the one before.
+//   - memory is reserved: starts of prefetches, and of operations that need more than the
+//     previous one,
+//   - memory is released: deletions, ends of backwards, and starts of operations that need less
+//     than the
+//     previous one.
 //
-// With these orders fixed, the m-th reservation fits as soon as the first n(m)
-// releases have happened, so all rules are precedences and the least T is their
-// maximum cycle ratio. Whatever the schedule was, the result is valid, and it is
-// no longer than the schedule if that was valid.
+// With these orders fixed, the m-th reservation fits as soon as the first n(m) releases have
+// happened. So all rules are precedences, and the minimum T is their maximum cycle ratio. The
+// result is always valid, and no longer than the schedule if that was valid.
 //
-// With N = O(L) nodes and edges a pass of cycleratio is O(N) and a few dozen
-// are usual.
+// With N = O(L) nodes and edges a pass of cycleratio is O(N), and a few dozen passes are usual.
 type retimer struct {
 	in    *instance
 	graph cycleratio.Graph
@@ -41,8 +40,7 @@ type retimer struct {
 	barrier        int       // first node of the release barriers
 }
 
-// item is an event at time x(node) + offset + lap·T of the cycle that starts
-// at 0.
+// item is an event at time x(node) + offset + lap·T of the cycle that starts at 0.
 type item struct {
 	// key orders items by approximate time, in units of plan.Tolerance of T, then by rank:
 	// causes before effects at the same time.
@@ -68,7 +66,7 @@ func key(at float64, rank int32, ends int) uint64 {
 // Releases that are not deletions.
 const (
 	atStart int32 = iota - 2 // an operation needs less than the one before
-	atEnd                    // what an operation needs only while it runs is gone
+	atEnd                    // release of the transient memory of an operation
 )
 
 // Nodes: operation j is j, the prefetch of gap g is n+g, the upload of layer k
@@ -83,9 +81,9 @@ func newRetimer(in *instance) *retimer {
 func (r *retimer) fetch(g int) int32 { return int32(r.in.N + g) }
 func (r *retimer) send(k int) int32  { return int32(2*r.in.N + k) }
 
-// best writes the schedule of least period with the orders of s into s, and
-// returns false, leaving s alone, if there is none or its period exceeds
-// cutoff. from is a lower bound of the period: the search starts there.
+// best writes the schedule with the minimum period for the orders of s into s. It reports false,
+// and leaves s unchanged, if there is none or its period exceeds cutoff. from is a lower bound on
+// the period at which the search starts.
 func (r *retimer) best(s *weightoffload.Schedule, from, cutoff float64) bool {
 	if !(s.T > 0) || !r.build(s) {
 		return false
@@ -164,8 +162,8 @@ func (r *retimer) computations(s *weightoffload.Schedule) {
 	}
 }
 
-// transfers adds uploads, prefetches and deletions, and returns what is away at
-// the start of the cycle.
+// transfers adds uploads, prefetches and deletions, and returns the bytes on the host only at the
+// start of the cycle.
 func (r *retimer) transfers(s *weightoffload.Schedule) (away float64) {
 	in := r.in
 	grid := plan.Tolerance * s.T

@@ -12,40 +12,37 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// Options are what Search may be told. The zero value is usable.
+// Options are the options of Search. The zero value is usable.
 type Options struct {
 	Seed uint64
-	// Moves is the number of moves tried in a row without a better plan before
-	// the search ends; 0: DefaultMoves.
+	// Moves is the maximum number of consecutive moves without improvement; 0: DefaultMoves.
 	Moves int
-	// Bound is a period good enough to end the search, such as a lower bound
-	// known from elsewhere. Those of package cycle are used in any case.
+	// Bound is a period at which the search stops, such as a lower bound from another source. The
+	// bounds of model/problem/weightoffload are used in any case.
 	Bound float64
-	// Floor is the best of weightoffload.Instance.Bounds, if the caller has it, which take a
-	// second for a thousand layers; 0: it is computed.
+	// Floor is the best of weightoffload.Instance.Bounds if known, since they take a second for a
+	// thousand layers; 0: it is computed.
 	Floor float64
-	// Start is a plan to start from beside those of the other methods.
+	// Start is a plan to start from in addition to those of the other methods.
 	Start *plan.Plan
 	// Away are gaps to start from, by gap as in the package comment (2L), such
 	// as the choices of a MILP: Away[2k] is D_k^(0) and Away[2k+1] is D_k^(1)
 	// of [001] §6. nil: none.
 	Away []bool
-	// OnBetter hears of every better plan.
+	// OnBetter, if not nil, is called with every better plan.
 	OnBetter func(*plan.Plan)
 }
 
-// DefaultMoves is what Options.Moves means if it is 0.
+// DefaultMoves is the default of Options.Moves.
 const DefaultMoves = 50000
 
-// Search is a method of our own: it takes the best of the other methods, of
-// Algorithm 1 with more and more room left free, and of a start plan, and then
-// changes choices and orders at random, each time finding the least period for
-// the new orders exactly, until a lower bound is met, no move helps or ctx
-// ends. It never returns a worse plan than Greedy, GreedyNoDiscount, L2L or
-// FirstHalf, and the same plan for the same options unless ctx ends it.
+// Search is our own method. It takes the best plan of the other methods, of Algorithm 1 with
+// decreasing memory, and of a start plan. Then it changes choices and orders at random and computes
+// the minimum period of the new orders exactly, until a lower bound is attained, no move helps or
+// ctx ends. It never returns a worse plan than Greedy, GreedyNoDiscount, L2L or FirstHalf, and is
+// deterministic for the same options unless ctx ends it.
 //
-// A move costs O(L log L) for sorting and usually some ten passes over O(L)
-// constraints.
+// A move costs O(L log L) for sorting and usually about ten passes over O(L) constraints.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	return solve(c, p, "search", func(in *instance) (*weightoffload.Schedule, error) {
 		s := newSearch(ctx, in, o)
@@ -65,8 +62,8 @@ type search struct {
 	in  *instance
 	o   Options
 	rng *rand.Rand
-	// floor is the closed-form bound, below the period of every order whatever
-	// the rounding; bound is what ends the search.
+	// floor is the closed-form bound, below the period of every order whatever the rounding; the
+	// search stops at bound.
 	floor, bound float64
 	best         *weightoffload.Schedule
 
@@ -111,8 +108,8 @@ func (s *search) keep(w *weightoffload.Schedule) bool {
 	return true
 }
 
-// evaluate schedules the gaps away in s.work, and keeps the schedule if it is
-// better; false if there is none.
+// evaluate schedules the selected gaps in s.work, and keeps the schedule if it is better. It
+// reports false if there is none.
 func (s *search) evaluate() bool {
 	if !s.steady.run(s.work, 3) || !s.retime.best(s.work, s.in.Compute(), math.Inf(1)) {
 		return false
@@ -149,7 +146,7 @@ func (s *search) start() {
 	}
 }
 
-// keepRetimed keeps w, and then w with the least period for its orders.
+// keepRetimed keeps w, and then w with the minimum period for its orders.
 func (s *search) keepRetimed(w *weightoffload.Schedule) {
 	s.keep(w)
 	if s.retime.best(w, s.in.Compute(), math.Inf(1)) {
@@ -157,8 +154,8 @@ func (s *search) keepRetimed(w *weightoffload.Schedule) {
 	}
 }
 
-// selections schedules the given choices, and those of Algorithm 1 for less and
-// less memory: what it leaves free is room for transfers.
+// selections schedules the given choices, and those of Algorithm 1 for decreasing memory, which
+// leave more memory for transfers.
 func (s *search) selections() {
 	if len(s.o.Away) == s.in.N {
 		for g, a := range s.o.Away {
@@ -276,7 +273,7 @@ func (s *search) near(v int) int {
 	return min(max(k+s.rng.IntN(5)-2, 0), in.L-1)
 }
 
-// flip sends the weight of gap g away, or keeps it.
+// flip changes whether the weight of gap g is on the host.
 func (s *search) flip(w *weightoffload.Schedule, g int) {
 	in, k := s.in, g>>1
 	if in.W[k] == 0 {

@@ -2,17 +2,15 @@ package weightoffload
 
 import "math"
 
-// choose runs Algorithm 1 of [001] for the given memory: it adds the gaps to
-// offload to away, the most profitable first, until no operation exceeds the
-// memory; false if no choice helps any more. With discount the second choice
-// of a layer costs one transfer instead of two. excess is scratch space for 2L
-// numbers.
+// choose runs Algorithm 1 of [001] for the given memory. It adds the gaps to offload to away, the
+// most profitable first, until no operation exceeds memory. It reports false if no choice helps any
+// more. With discount the second choice of a layer costs one transfer instead of two. excess is
+// scratch space for 2L numbers.
 //
-// O(L³): at most 2L rounds, in which the benefits of the choices, sums over
-// up to 2L operations, are computed anew where they may be the largest. Benefits only
-// fall from round to round, so that an earlier one is an upper bound (the lazy greedy
-// algorithm of Minoux, 1978); rounding of the sums is monotone, so the choices are
-// those of computing all of them.
+// O(L³): at most 2L rounds, which recompute the benefits of the choices, sums over up to 2L
+// operations, only if they may be the maximum. Benefits only fall from round to round, so an
+// earlier one is an upper bound (the lazy greedy algorithm of Minoux, 1978). Rounding of the sums
+// is monotone, so the choices are those of computing all of them.
 func (in *instance) choose(away []bool, memory float64, own int, discount bool, excess []float64) bool {
 	left := in.excess(away, memory, own, excess)
 	benefit := make([]float64, len(away)) // upper bounds
@@ -34,8 +32,8 @@ func (in *instance) choose(away []bool, memory float64, own int, discount bool, 
 	return true
 }
 
-// mostProfitable returns the first choice of the largest profit above 0 that is not in away,
-// -1 if there is none, and lowers the upper bounds of the benefits that it computes.
+// mostProfitable returns the first choice with the maximum profit above 0 that is not in away, -1
+// if there is none, and lowers the upper bounds of the benefits that it computes.
 func (in *instance) mostProfitable(away []bool, discount bool, benefit, excess []float64) int {
 	profit := func(g int) float64 {
 		p := benefit[g] / in.W[g>>1]
@@ -70,16 +68,14 @@ func (in *instance) mostProfitable(away []bool, discount bool, benefit, excess [
 	return at
 }
 
-// excess fills E_o, the memory missing to each operation when the weights of
-// the given gaps are away while they are not used, and reports whether any is
-// missing.
+// excess fills E_o, the memory missing to each operation when the weights of the given gaps are on
+// the host while they are not used, and reports whether any is missing.
 //
-// The printed E_o = M_o + Σ|w_i| − M counts the weight of o itself twice, M_o
-// containing it: own = 2. What is wrong as a formula for memory is useful room
-// for the prefetch of the next weight; but then no choice may cover what is
-// missing (L = 1), and the printed loop would not end. With own = 1 every
-// operation is covered by exactly one choice of each other layer, so Algorithm
-// 1 succeeds whenever memory ≥ max_o M_o.
+// The printed E_o = M_o + Σ|w_i| − M counts the weight of o twice, as M_o contains it: own = 2. As
+// a formula for memory this is wrong, but it leaves useful memory for the prefetch of the next
+// weight. Then no choice may cover what is missing (L = 1), and the printed loop would not end.
+// With own = 1 every operation is covered by exactly one choice of each other layer, so Algorithm 1
+// succeeds whenever memory ≥ max_o M_o.
 func (in *instance) excess(away []bool, memory float64, own int, excess []float64) bool {
 	for j := range excess {
 		w := in.W[in.Layer(j)] * float64(2-own)

@@ -6,11 +6,10 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// steady schedules a selection for ever and keeps one cycle: every cycle is
-// placed by the rules of Algorithm 2 where the one before left off, instead of
-// starting at a cut point, so transfers may run across the start of the cycle.
-// After a few cycles the schedule usually repeats itself; if it does not, its
-// orders still are those of a good schedule, which the retimer makes exact.
+// steady schedules a selection cycle after cycle and keeps one: every cycle is placed by the rules
+// of Algorithm 2 from the end of the previous one, not from a cut point, so transfers may cross the
+// start of the cycle. After a few cycles the schedule usually repeats itself. If not, its orders
+// are still those of a good schedule, which the retimer makes exact.
 type steady struct {
 	machine
 	gone    []float64 // by gap: when its weight was last deleted
@@ -18,10 +17,9 @@ type steady struct {
 	sent    []float64 // end of the upload of w_k, +Inf before it is placed
 	waiting []int
 
-	// ahead is the number of prefetches placed before the operation they could
-	// wait for. With 0 nothing delays a computation that can run; with more, a
-	// backward may wait while a prefetch uses the room of its gradient, which
-	// keeps a link busy that is the bottleneck.
+	// ahead is the number of prefetches placed before the operation they could wait for. With 0
+	// nothing delays a computation that can run. With more, a backward may wait while a prefetch
+	// uses the memory of its gradient, which keeps a bottleneck link busy.
 	ahead int
 	next  int // operation, counted on through the cycles, of the last prefetch placed
 	count int // prefetches placed for operations still to come
@@ -31,9 +29,8 @@ func newSteady(in *instance) *steady {
 	return &steady{machine: *newMachine(in), gone: make([]float64, in.N), fetched: make([]float64, in.N), sent: make([]float64, in.L)}
 }
 
-// run schedules the gaps away in s for laps cycles and writes the last one
-// into s. It returns false if something never fits, and stops there. O(laps·L)
-// placements.
+// run schedules the gaps in which s has weights on the host for laps cycles and writes the last one
+// into s. It stops and reports false if something never fits. O(laps·L) placements.
 func (m *steady) run(s *weightoffload.Schedule, laps int) bool {
 	in := m.in
 	here := in.Total
@@ -114,8 +111,7 @@ func (m *steady) step(s *weightoffload.Schedule, now int) bool {
 	return true
 }
 
-// lookAhead places prefetches for operations after now while they leave room
-// for it.
+// lookAhead places prefetches for operations after now while memory for it remains.
 func (m *steady) lookAhead(s *weightoffload.Schedule, now int) {
 	in := m.in
 	need := max(0, in.Act[now%in.N]-in.Act[m.act]) + in.Transient(now%in.N)
@@ -125,7 +121,7 @@ func (m *steady) lookAhead(s *weightoffload.Schedule, now int) {
 		}
 		g := in.Gap(x % in.N)
 		w := in.W[g>>1]
-		// Its gap must have begun.
+		// Its gap must have started.
 		if used := in.Last(g); x >= now+in.N || x-(x-used+in.N)%in.N >= now || !m.mem.fits(w+need) {
 			return
 		}

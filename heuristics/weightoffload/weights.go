@@ -1,19 +1,17 @@
-// Package weightoffload plans weight offloading ([001]): which weights of a network
-// leave the GPU between two uses, and when they are sent and fetched back, so
-// that a training step fits in the memory and takes little longer than its
-// computations.
+// Package weightoffload plans weight offloading ([001]): which weights of a network are evicted
+// from the GPU between two uses, and when they are uploaded and prefetched, so that a training step
+// fits in memory and takes little longer than its computations.
 //
-// Every method takes a chain and a platform and returns a cyclic plan, a
-// *plan.Infeasible error when the memory is below the least for which any plan
-// exists, or an error wrapping plan.ErrNoPlan when the method found none
-// though one may exist. Methods promise nothing about optimality;
-// weightoffload.Instance.Bounds says how far from it a plan can be at most.
+// Every method takes a chain and a platform and returns a cyclic plan, a *plan.Infeasible error if
+// memory is below the minimum for which a plan exists, or an error wrapping plan.ErrNoPlan if the
+// method found none though one may exist. Methods guarantee no optimality;
+// weightoffload.Instance.Bounds limits the gap of a plan.
 //
-// Layers, operations and gaps are numbered as in package cycle. Gap g is away
-// when w_k leaves the GPU during it: the choice (k,d) of [001] §5.
+// Layers, operations and gaps are numbered as in model/problem/weightoffload. Gap g is away if w_k
+// is on the host only during it: the choice (k,d) of [001] §5.
 //
-// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
-// Offloading Strategies for Training Large DNN Models", 2022.
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight Offloading Strategies for
+// Training Large DNN Models", 2022.
 package weightoffload
 
 import (
@@ -26,7 +24,7 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = plan.WeightOffload
 
-// instance is the view of package cycle with what only methods ask.
+// instance is the model of the problem with the data that only methods need.
 type instance struct {
 	*weightoffload.Instance
 	slow bool // its transfers take longer than they do, see solve
