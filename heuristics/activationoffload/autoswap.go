@@ -117,9 +117,9 @@ func (in *instance) first(order []int, x view.Excess, away []bool) {
 	mark(high)
 }
 
-// fits reports whether every operation has enough memory when away has left. O(N).
+// fits reports whether every operation fits in memory with the set away on the host. O(N).
 func (in *instance) fits(away []bool, x view.Excess) bool {
-	left := 0.0 // bytes away of ā_0..ā_{ℓ-2}
+	left := 0.0 // bytes of ā_0..ā_{ℓ-2} on the host
 	for l := 1; l <= in.N; l++ {
 		if l >= 2 && away[l-2] {
 			left += in.Abar[l-2]
@@ -138,8 +138,8 @@ func (in *instance) scores() [4][]float64 {
 	for k := range s {
 		s[k] = make([]float64, n)
 	}
-	// Of the operations ℓ > i+1, during which ā_i could be away: their time and
-	// by how much they exceed the memory.
+	// Over the operations ℓ > i+1, during which ā_i could be on the host: their time and by how
+	// much they exceed the memory.
 	x := in.Excess()
 	time, over := 0.0, 0.0
 	for i := n - 2; i >= 0; i-- {
@@ -161,8 +161,8 @@ func (in *instance) scores() [4][]float64 {
 	return s
 }
 
-// submodular chooses activations one by one, always the one with the most memory
-// exceeded while it could be away, and scores each by that.
+// submodular chooses activations greedily, each time the one with the most excess memory while it
+// could be on the host, and uses that excess as its score.
 func (in *instance) submodular(x view.Excess, score []float64) {
 	n := in.N
 	x = view.Excess{Forward: slices.Clone(x.Forward), Backward: slices.Clone(x.Backward)}

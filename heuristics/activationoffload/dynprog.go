@@ -14,26 +14,24 @@ import (
 // ErrGap is the error of a rule for ε_G that is not known.
 var ErrGap = errors.New("unknown rule for the time between the phases")
 
-// DynProgStates is how many states of a layer DynProg keeps.
+// DynProgStates is the maximum number of states of a layer in DynProg.
 const DynProgStates = 4096
 
-// A Claim is what a dynamic program believes: a set of activations to offload,
-// and the makespan of the ordered no-wait schedule that offloads it in the model
-// of fractional communications ([004] Problem 10), in which the memory of a tensor
-// is freed and taken as it is transferred.
+// Claim is the result of a dynamic program: a set of activations to offload, and the makespan of
+// the ordered no-wait schedule that offloads it in the model of fractional communications ([004]
+// Problem 10), in which the memory of a tensor is freed and allocated as it is transferred.
 //
-// Of sets with the same makespan it has the one whose plan, with whole tensors, is
-// shortest, as far as it knows them; the paper does not say which to take.
+// Of sets with the same makespan it has the one whose plan, with whole tensors, is shortest, as far
+// as known; the paper does not specify which.
 //
-// It is no bound of the integral problem, and none of Problem 10 either, although
-// Theorem 10 says so: schedules in which a prefetch precedes an offload can be
-// shorter (errata 4).
+// It is no bound on the integral problem, nor on Problem 10, although Theorem 10 states the latter:
+// schedules in which a prefetch precedes an offload can be shorter (errata 4).
 type Claim struct {
 	Makespan float64 // seconds
 	Offload  []int   // i of ā_i, increasing
-	// Within is proved: Makespan is at most so many seconds above that of any
-	// other set, in the same model and with the same rule for ε_G. Rounding of up
-	// to 1e-9 of the computations is not counted.
+	// Within is proved: Makespan is at most this many seconds above that of any other set, in the
+	// same model and with the same rule for ε_G. Rounding of up to 1e-9 of the computations is not
+	// counted.
 	Within float64
 	States int // the most in one layer
 	// Of a program over memory slots: the makespan that it had with sizes rounded
@@ -79,17 +77,16 @@ func betterGap(method string, c *chain.Chain, p platform.Platform, claim func(Ga
 	return best, nil
 }
 
-// DynProgClaim is Algorithm 5 of [004] with real numbers for states, of which
-// those are dropped that cannot lead to anything better: the proof is with type
-// commSearch. The set is optimal, in the sense of Claim, up to 1e-9 of the
-// computations, unless a layer has more than DynProgStates states. Then those are
-// dropped too that others come within some distance of, as little as keeps the
-// number. What that may cost adds up, and Claim.Within has it; also if the context
-// ends, when the set is the best of the kind {ā_0..ā_k}.
+// DynProgClaim returns the result of Algorithm 5 of [004] with real numbers for states, without
+// states that cannot lead to a better result; type commSearch has the proof. The set is optimal, in
+// the sense of Claim, up to 1e-9 of the computations, unless a layer has more than DynProgStates
+// states. Then states within some distance of others are dropped too, the smallest distance that
+// suffices. The possible losses add up in Claim.Within. If ctx ends, the set is the best of the
+// form {ā_0..ā_k}, and Within covers that too.
 //
-// The errors are those of the methods. The number of states grows as that of
-// different sums of sizes. O(N · states · log states) time and, in the worst case of
-// dominance, O(N · states²); O(N · states) space.
+// The errors are those of the methods. The number of states grows with the number of different sums
+// of sizes. O(N · states · log states) time and, in the worst case of dominance, O(N · states²);
+// O(N · states) memory.
 func DynProgClaim(ctx context.Context, c *chain.Chain, p platform.Platform, gap Gap) (*Claim, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -107,7 +104,7 @@ func (in *instance) claim(ctx context.Context, gap Gap, limit int) (*Claim, erro
 	s := newSearch(z, gap, limit, plan.Tolerance*total*in.Bandwidth)
 	done := s.run(ctx)
 	away := s.pick(in)
-	if away == nil { // only by rounding, at the least memory
+	if away == nil { // only by rounding, at the minimum memory
 		return nil, fmt.Errorf("offload: dynprog: no set fits in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}
 	k := in.claimed(away, z.idle(away, gap))
@@ -121,7 +118,7 @@ func (in *instance) claim(ctx context.Context, gap Gap, limit int) (*Claim, erro
 	return k, nil
 }
 
-// claimed is the claim of a set of so much idle time, in bytes.
+// claimed returns the claim of a set with the given idle time, in bytes.
 func (in *instance) claimed(away []bool, idle float64) *Claim {
 	k := &Claim{Makespan: in.Chain.TotalTime() + idle/in.Bandwidth}
 	for i, yes := range away {

@@ -2,15 +2,14 @@ package activationoffload
 
 import "math"
 
-// A Gap is a rule for ε_G, the idle time between the phases, when only one of
-// them has transfers left.
+// Gap is a rule for ε_G, the idle time between the phases, when only one of them has remaining
+// transfers.
 type Gap int
 
 const (
-	// GapOverlap is [004] (3.16) and (3.17): offloads run on beside the first
-	// backwards, or prefetches start beside the last forwards. Beside [004] it
-	// keeps to the rule that ā_{i-1} is not prefetched before F_i, which uses it,
-	// has ended (see GapPrinted).
+	// GapOverlap is [004] (3.16) and (3.17): offloads overlap the first backwards, or prefetches
+	// the last forwards. In addition it respects the rule that ā_{i-1} is not prefetched before
+	// F_i, which uses it, has ended (see GapPrinted).
 	GapOverlap Gap = iota
 	// GapSimple is ε_G = (Δ_F⁺ + Δ_B⁺)/β, the end of 3.3.3.1: all offloads end
 	// before B_N starts, all prefetches start after F_N has ended.
@@ -49,9 +48,8 @@ func emptyComm(n int, memory float64) *comm {
 	return &comm{n: n, memory: memory, uF: part(0), uB: part(1), abar: part(2), needF: part(3), needB: part(4)}
 }
 
-// sent is how many bytes can be transferred in so many seconds. More than twice
-// the memory changes nothing, as no Δ is larger than the memory, nor smaller than
-// its negative.
+// sent returns how many bytes can be transferred in the given seconds, at most twice the memory.
+// More has no effect, as |Δ| never exceeds the memory.
 func (in *instance) sent(seconds float64) float64 {
 	return min(seconds*in.Bandwidth, 2*in.Memory)
 }
@@ -59,7 +57,7 @@ func (in *instance) sent(seconds float64) float64 {
 // A commState is an entry of the table O_i of Algorithm 5: what decisions on
 // ā_0..ā_{i-2} come to between F_{i-1} and F_i, and between B_i and B_{i-1}.
 type commState struct {
-	kept float64 // A_i: what stays on the GPU
+	kept float64 // A_i: bytes resident on the GPU
 	// deltaF is Δ_F,i, what is still to be offloaded after F_{i-1}, deltaB is
 	// Δ_B,i, what is prefetched before B_{i-1} starts. Below 0 they are minus what
 	// the other phase may transfer up to there without any delay: the idle time of
@@ -118,8 +116,7 @@ func (z *comm) step(i int, x *commState, gap Gap) (keep, offload commState) {
 	return keep, offload
 }
 
-// end is the idle time of x, of O_{N+1}, with ε_G: see step. With GapSimple no Δ
-// is negative.
+// end returns the idle time of x, of O_{N+1}, with ε_G: see step. With GapSimple no Δ is negative.
 func (x *commState) end() float64 { return x.idle + max(0, x.deltaF+x.deltaB) }
 
 // fits reports whether x, of O_i, satisfies (3.8) and (3.9).
@@ -127,8 +124,7 @@ func (z *comm) fits(i int, x *commState) bool {
 	return x.kept+z.abar[i-1]+max(z.needF[i], z.needB[i]) <= z.memory
 }
 
-// idle returns the idle time of the schedule that offloads away, +Inf if that
-// does not fit. O(N).
+// idle returns the idle time of the schedule that offloads away, +Inf if that does not fit. O(N).
 func (z *comm) idle(away []bool, gap Gap) float64 {
 	var x commState
 	for i := 1; i <= z.n; i++ {

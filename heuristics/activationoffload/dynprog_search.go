@@ -9,39 +9,36 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// A commSearch runs Algorithm 5 of [004] on an instance, without those states that
-// lead to nothing better than others do, or to something worse than what is known.
+// commSearch runs Algorithm 5 of [004] on an instance, without states that are dominated or that
+// cannot improve on the incumbent.
 //
-// Dominance. Let J(A, Δ_F, Δ_B) be the least idle time that is still to come after
-// a state of O_i, ε_G included (times β, as all here). For A ≤ A′
+// Dominance. Let J(A, Δ_F, Δ_B) be the minimum remaining idle time after a state of O_i, including
+// ε_G (times β, as everywhere here). For A ≤ A′
 //
 //	J(A, Δ_F, Δ_B) ≤ J(A′, Δ′_F, Δ′_B) + (Δ_F − Δ′_F)⁺ + (Δ_B − Δ′_B)⁺.
 //
-// So of two states with A ≤ A′ the second is not needed if the idle time of the
-// first, increased by the last two terms, is not more than that of the second:
-// waiting makes the first as good. This is so if none of
+// So of two states with A ≤ A′ the second is not needed if the idle time of the first plus the last
+// two terms is at most that of the second: waiting makes the first as good. This holds if none of
 //
 //	idle, idle + Δ_F, idle + Δ_B, idle + Δ_F + Δ_B
 //
-// is more in the first than in the second; and if none is by more than x, then
-// leaving out the second costs x at most.
+// is larger in the first than in the second. If none is larger by more than x, omitting the second
+// costs at most x.
 //
-// Proof, by induction from the last layer on, taking the same decisions. At the
-// end J = (Δ_F + Δ_B)⁺, for which it holds. In a step let g be the ε_F and h the
-// new Δ_F; r ≥ r′ as A ≤ A′, and F_i fits after A as it does after A′. With
-// g = (Δ_F − r)⁺ and
+// Proof, by induction from the last layer on, with the same decisions. At the end J = (Δ_F + Δ_B)⁺,
+// which satisfies it. In a step let g be the ε_F and h the new Δ_F; r ≥ r′ as A ≤ A′, and F_i fits
+// after A as it does after A′. With g = (Δ_F − r)⁺ and
 //
 //	h = max(min(Δ_F, r) − u, −r) if ā is kept, max(min(Δ_F⁺, r) + ā − u, 0) if not,
 //
-// it suffices that g + (h − h′)⁺ ≤ g′ + (Δ_F − Δ′_F)⁺. If h ≤ h′ this is so because g
-// falls with r and grows with Δ_F no faster than Δ_F. If h > h′ because the same is
-// true of g + h, which is
+// it suffices that g + (h − h′)⁺ ≤ g′ + (Δ_F − Δ′_F)⁺. If h ≤ h′, this holds because g decreases in
+// r and increases in Δ_F no faster than Δ_F. If h > h′, it holds because the same is true of g + h,
+// which is
 //
 //	max(Δ_F − u, (Δ_F − r)⁺ − r)  or  max(Δ_F⁺ + ā − u, (Δ_F⁺ − r)⁺).
 //
-// The step of B is the same, with h = max(min(Δ_B, s) − u, 0) + ā in the second
-// case. GapSimple has 0 for −r and −s, and GapPrinted −r − ā for one 0: all these
-// are sums that fall with r, as is needed. ∎
+// The step of B is the same, with h = max(min(Δ_B, s) − u, 0) + ā in the second case. GapSimple has
+// 0 for −r and −s, and GapPrinted −r − ā for one 0: all these sums decrease in r, as required. ∎
 type commSearch struct {
 	*comm
 	gap   Gap
@@ -49,12 +46,12 @@ type commSearch struct {
 	gain  float64 // idle times that differ by less are as good
 	ahead         // bounds
 
-	best    float64  // least idle time known
+	best    float64  // minimum known idle time
 	ties    [][]bool // sets that have it, up to gain
 	layers  [][]commState
 	corners []corner // see filter
 	slack   float64  // of dominance: more than rounding if states are too many
-	loss    float64  // best is at most so much above the optimum when run has ended
+	loss    float64  // upper bound on best minus the optimum when run has ended
 	states  int      // the most in one layer
 }
 
@@ -87,17 +84,17 @@ func newSearch(z *comm, gap Gap, limit int, gain float64) *commSearch {
 	return s
 }
 
-// bound is a lower bound on the idle time, at the end, of all that follows from
-// x, of O_i: the larger of two. O(1).
+// bound returns a lower bound on the final idle time of all continuations of x, of O_i: the larger
+// of two. O(1).
 //
-// waits: A + Δ_F⁺ grows by ā_{i-1} in step i, less at most β (ε_F + uF), and before
-// F_j it is at most M − M_{F_j} − ā_{j-1} + β ε_{F_j}. So the ε_F from i on are together at
-// least A + Δ_F⁺ + massF, massF being the maximum over j ≥ i of
-// M_{F_j} − M + Σ_{i≤k≤j} ā_{k-1} − Σ_{i≤k<j} β uF_k. Likewise the ε_B.
+// waits: A + Δ_F⁺ grows by ā_{i-1} in step i, less at most β (ε_F + uF), and before F_j it is at
+// most M − M_{F_j} − ā_{j-1} + β ε_{F_j}. So the sum of the ε_F from i on is at least A + Δ_F⁺ +
+// massF, massF being the maximum over j ≥ i of M_{F_j} − M + Σ_{i≤k≤j} ā_{k-1} − Σ_{i≤k<j} β uF_k.
+// Likewise the ε_B.
 //
-// link: for some operation of layer j ≥ i at least A + away of ā_{i-1}..ā_{j-2} have to be
-// offloaded. They are added to Δ_F and to Δ_B, of which at most β (ε + u) is taken
-// away in a step, and at the end the idle time has Δ_F + Δ_B added.
+// link: for some operation of layer j ≥ i at least A + away bytes of ā_{i-1}..ā_{j-2} have to be
+// offloaded. They are added to Δ_F and to Δ_B, each of which falls by at most β (ε + u) in a step,
+// and at the end the idle time has Δ_F + Δ_B added.
 func (s *commSearch) bound(i int, x *commState) float64 {
 	waits := max(0, x.kept+max(0, x.deltaF)+s.massF[i]) + max(0, x.kept+max(0, x.deltaB)+s.massB[i])
 	link := x.deltaF + x.deltaB + 2*max(0, x.kept+s.ahead.away[i]) - s.sent[i]
@@ -136,7 +133,7 @@ func (s *commSearch) prefixes() {
 	}
 }
 
-// found notes a set of so much idle time.
+// found records a set with its idle time.
 func (s *commSearch) found(idle float64, away []bool) {
 	if math.IsInf(idle, 1) || idle > s.best+s.gain {
 		return
@@ -175,7 +172,7 @@ func (s *commSearch) next(i int, from []commState) []commState {
 			slack *= 2
 		}
 		s.slack = slack
-		slack *= 2 // what one pass leaves the next may drop, of half the slack before
+		slack *= 2 // each pass may use half of the remaining slack
 	}
 	s.loss += slack
 	s.states = max(s.states, len(to))
@@ -196,9 +193,8 @@ func (c *corner) dominates(d *corner) bool {
 
 const filterBlock = 32
 
-// filter leaves in x, in its order, what no state before it dominates up to slack.
-// The states left are looked through in blocks, most of which their corner rules
-// out.
+// filter keeps in x, in order, the states that no earlier state dominates up to slack. The kept
+// states are compared in blocks, most of which are excluded by their corners.
 func (s *commSearch) filter(x []commState, slack float64) []commState {
 	s.corners = s.corners[:0]
 	out := x[:0]
@@ -233,7 +229,7 @@ func (s *commSearch) dominated(by []commState, c corner) bool {
 	return false
 }
 
-// end is the last loop of Algorithm 5, over O_{N+1}, and the way back.
+// end runs the last loop of Algorithm 5, over O_{N+1}, and reconstructs the set.
 func (s *commSearch) end() {
 	last := s.layers[s.n]
 	least := math.Inf(1)

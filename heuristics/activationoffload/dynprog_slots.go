@@ -11,36 +11,33 @@ import (
 	"workbench/model/platform"
 )
 
-// ErrSlots is the error of a number of memory slots that means nothing.
+// ErrSlots reports an invalid number of memory slots.
 var ErrSlots = errors.New("bad number of memory slots")
 
 // maxSlots keeps numbers of slots, and sums of them, exact in a float64.
 const maxSlots = 1 << 30
 
-// DynProgSlots is DYNPROG ([004] 3.3): with sizes expressed in slots of M/slots
-// bytes it finds the set of activations whose schedule is best in the model of
-// fractional communications, and returns the plan that offloads this set. 500
-// slots are usual. It does so with the two rules for ε_G and returns the better
-// plan.
+// DynProgSlots returns the plan of DYNPROG ([004] 3.3). With sizes in slots of M/slots bytes it
+// computes the set of activations whose schedule is best in the model of fractional communications,
+// and returns the plan that offloads this set. 500 slots are usual. It tries both rules for ε_G and
+// returns the better plan.
 //
-// The errors are those of the methods; that no plan is found may be owed to
-// rounding. The time is that of two DynProgSlotsClaims.
+// The errors are those of the methods; a missing plan may be due to rounding. The time is that of
+// two DynProgSlotsClaims.
 func DynProgSlots(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
 	return betterGap("dynprog-slots", c, p, func(gap Gap) (*Claim, error) { return DynProgSlotsClaim(ctx, c, p, slots, gap) })
 }
 
-// DynProgSlotsClaim is Algorithm 5 of [004] with the discretisation of 3.3.3.2:
-// overheads and gradients are rounded up to slots; β uF and β uB are rounded down
-// and ā up as partial sums. So single ā_i may be rounded down and the set may not
-// fit in bytes. Then, of the ā_i that are rounded down, the one nearest to its
-// true size is rounded up, and all is done again: at most N times, after which
-// what fits in slots fits in bytes.
+// DynProgSlotsClaim returns the result of Algorithm 5 of [004] with the discretisation of 3.3.3.2.
+// Overheads and gradients are rounded up to slots; β uF and β uB are rounded down and ā up as
+// partial sums. So single ā_i may be rounded down, and the set may not fit in bytes. Then, of the
+// ā_i that are rounded down, the one nearest to its true size is rounded up, and the run is
+// repeated: at most N times, after which what fits in slots fits in bytes.
 //
-// Claim.Makespan is that of the set with true sizes, Claim.Rounded with those of
-// the last run. If the context ends, the set is the best of the kind {ā_0..ā_k}.
-// A run takes O(N · states · log states), and in the worst case of dominance
-// O(N · states²), time; there are at most O(slots³) states in a layer, of which
-// dominance left fewer than the slots in every network tried.
+// Claim.Makespan is that of the set with true sizes, Claim.Rounded that with the sizes of the last
+// run. If ctx ends, the set is the best of the form {ā_0..ā_k}. A run takes O(N · states · log
+// states) time, in the worst case of dominance O(N · states²). There are at most O(slots³) states
+// in a layer; dominance left fewer than slots in every network tried.
 func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots int, gap Gap) (*Claim, error) {
 	if slots < 1 || slots > maxSlots {
 		return nil, fmt.Errorf("%w: dynprog-slots was given %d, it needs 1 to %d; 500 are usual", ErrSlots, slots, maxSlots)
@@ -58,7 +55,7 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 	}
 	r := newRounding(in, slots)
 	for repairs := 0; ; repairs++ {
-		s := newSearch(r.comm(), gap, math.MaxInt, 0.5) // idle times are whole slots
+		s := newSearch(r.comm(), gap, math.MaxInt, 0.5) // idle times are integer numbers of slots
 		s.run(ctx)
 		idle := math.Inf(1)
 		away := s.pick(in)
@@ -101,17 +98,17 @@ func newRounding(in *instance, slots int) *rounded {
 	return r
 }
 
-// scale expresses bytes in slots, without rounding them to whole ones.
+// scale converts bytes to slots, without rounding to integers.
 func (r *rounded) scale(bytes float64) float64 {
 	if x := bytes * r.slots; !math.IsInf(x, 1) {
-		return x / r.in.Platform.Memory // whole numbers stay exact
+		return x / r.in.Platform.Memory // integers remain exact
 	}
 	return bytes / r.in.Platform.Memory * r.slots
 }
 
 func (r *rounded) up(bytes float64) float64 { return math.Ceil(r.scale(bytes)) }
 
-// comm is the instance in slots.
+// comm returns the instance in slots.
 func (r *rounded) comm() *comm {
 	in := r.in
 	z := emptyComm(in.N, r.slots)
@@ -129,8 +126,8 @@ func (r *rounded) comm() *comm {
 	return z
 }
 
-// repair rounds up that ā_i which is nearest to its size of those rounded down;
-// false if there is none.
+// repair rounds up the ā_i nearest to its size among those rounded down. It reports false if there
+// is none.
 func (r *rounded) repair() bool {
 	best, least := 0, math.Inf(1)
 	for i, a := range r.abar {

@@ -9,10 +9,10 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// Greedy offloads the first activations, as many as hold M_peak − M bytes, in
-// sorted order: the fractional optimum rounded up ([004] 3.2.2). It finds a plan
-// whenever there is one: an operation that lacks memory has, beside its input,
-// either nothing or no more than M_peak − (M_peak − M) bytes to keep. O(N log N).
+// Greedy returns the plan that offloads the first activations, as many as hold M_peak − M bytes, in
+// sorted order: the fractional optimum rounded up ([004] 3.2.2). It finds a plan whenever one
+// exists: an operation that lacks memory holds, in addition to its input, either nothing or at most
+// M_peak − (M_peak − M) bytes. O(N log N).
 func Greedy(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -27,7 +27,7 @@ func Greedy(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan,
 	return s.Plan("greedy", T), nil
 }
 
-// greedy is the set of Greedy. O(N).
+// greedy returns the set of Greedy. O(N).
 func (in *instance) greedy() []bool {
 	away := make([]bool, in.N)
 	left := in.PeakMemory() - in.Memory

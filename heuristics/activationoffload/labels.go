@@ -8,38 +8,35 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// space is activation offloading as a shortest path, for Optimum. A label is a
+// space is activation offloading as a shortest-path problem with labels, for Optimum. A label is a
 // partial plan: computations 1..m and some transfers have been started.
 //
 //   - away is the set of activations whose last transfer is an offload,
 //   - computed is the end of computation m, carried that of the last transfer.
 //
-// Computation q is F_q for q ≤ N, then B_{2N+1−q}. Nothing else of the past
-// matters to what may come, as compute, send and fetch say, so of two labels with
-// the same m and away one that is no earlier in both times can be dropped.
+// Computation q is F_q for q ≤ N, then B_{2N+1−q}. The continuations depend on nothing else (see
+// compute, send and fetch). So of two labels with the same m and away, one that is no earlier in
+// both times is dominated.
 //
-// Things are not added to a plan in the order of time: a computation is added
-// before every transfer during which it starts. So a computation starts when all
-// transfers of its label have ended, or later, while a transfer may start long
-// before the computations of its label have ended.
+// Events are not added in order of time: a computation is added before every transfer during which
+// it starts. So a computation starts when all transfers of its label have ended, or later, while a
+// transfer may start long before the computations of its label have ended.
 //
-// Of activations of one size those with the least numbers are away. Each is
-// offloaded at most once and then fetched once (exhaustive/activationoffload.Search, 1). Let the
-// q-th least activation of the size have the q-th offload and the prefetch that is
-// q-th from the end, or none of the two if that prefetch comes first. The first q
-// offloads were of q activations, of which the one with the largest number is no
-// smaller than the q-th least; so F has produced it by then, and likewise no
-// prefetch comes too late. At each instant as many offloads, with the forward that
-// follows, have ended as before, or more; and dropping a prefetch and a later
-// offload leaves as much away, or more. So a set is a number of activations of
-// each size, and these are packed into 64 bits.
+// Of activations of equal size those with the smallest indices are away. Proof. Each is offloaded
+// at most once and then prefetched once (exhaustive/activationoffload.Search, 1). Let the q-th
+// smallest activation of the size have the q-th offload and the prefetch that is q-th from the end,
+// or neither if that prefetch comes first. The first q offloads were of q activations, the largest
+// index of which is at least the q-th smallest; so F has produced it by then, and likewise no
+// prefetch comes too late. At each time at least as many offloads, with the forward that follows,
+// have ended as before; and dropping a prefetch and a later offload leaves at least as much away.
+// So a set is a number of activations of each size, and these are packed into 64 bits.
 type space struct {
 	*instance
 	// By computation q, from 1:
 	u     []float64 // seconds
 	until []float64 // u_1 + … + u_q
 	layer []int
-	need  []float64 // X_q: bytes that are away while q runs
+	need  []float64 // X_q: bytes that must be away during q
 	idle  []float64 // the same between q and q+1
 	// By computation q, from 0: bounds on what is left of any plan after q.
 	rest []float64 // seconds from the end of q to that of the plan
@@ -53,7 +50,7 @@ type space struct {
 	due []float64
 }
 
-// size is a size that some activations have.
+// size is the data of the activations of one size.
 type size struct {
 	bytes, move float64
 	members     []int // i of ā_i, ascending
@@ -61,7 +58,7 @@ type size struct {
 	mask        uint64
 }
 
-// set is a set of activations: the number of each size that is away.
+// set is a set of activations: the number of each size that is away, packed.
 type set uint64
 
 func (z *size) extract(a set) int { return int(uint64(a) >> z.shift & z.mask) }
@@ -70,7 +67,7 @@ func (z *size) one() set          { return 1 << z.shift }
 // label is a partial plan.
 type label struct {
 	away              set
-	bytes             float64 // of away
+	bytes             float64 // total size of away
 	computed, carried float64 // seconds
 	node              int32   // how it came about
 }
@@ -102,8 +99,8 @@ func newSpace(in *instance) (*space, bool) {
 func (s *space) pack() bool {
 	for i := range s.of {
 		s.of[i] = -1
-		// ā_{N-1} stays: F_N and B_N use it, between them nothing but prefetches
-		// needs memory, and with ā_{N-1} they must fit at B_N in any case.
+		// ā_{N-1} is never offloaded: F_N and B_N use it, only prefetches between them need memory,
+		// and these fit together with ā_{N-1} at B_N in any case.
 		if i > s.N-2 || s.Abar[i] == 0 {
 			continue
 		}
@@ -127,9 +124,9 @@ func (s *space) pack() bool {
 	return shift <= 64
 }
 
-// tails fills rest and haul. When computation q ends, X_q bytes are away, whose
-// prefetches start then or later and take r(X_q) until the end of the plan, as in
-// Bounds; when it starts, X_q bytes have been sent.
+// tails fills rest and haul. When computation q ends, X_q bytes are away, whose prefetches start
+// then or later and take r(X_q) until the end of the plan, as in Bounds; when it starts, X_q bytes
+// have been sent.
 func (s *space) tails() {
 	n := s.N
 	x := s.WholeTensors()
@@ -162,10 +159,9 @@ func (s *space) tails() {
 	}
 }
 
-// mayImprove reports whether a plan of makespan below T may continue l, whose last
-// computation is m, as far as lower bounds say: what is left to compute, the X_q −
-// bytes that are still to be sent before each q > m, and what is away, of which
-// ā_i is due back when B_{i+1} starts. O(N).
+// mayImprove reports whether lower bounds allow a continuation of l, whose last computation is m,
+// with makespan below T. They use the remaining computations, the X_q − bytes that are still to be
+// sent before each q > m, and what is away: ā_i must return before B_{i+1} starts. O(N).
 func (s *space) mayImprove(T float64, m int, l *label) bool {
 	if !(l.computed+s.rest[m] < T && l.carried-l.bytes/s.Bandwidth+s.haul[m] < T) {
 		return false
@@ -199,7 +195,7 @@ func (s *space) is(i int, away set) bool {
 	return i >= 0 && s.of[i] >= 0 && s.rank[i] < s.sizes[s.of[i]].extract(away)
 }
 
-// added is a label with what was added last.
+// added is a label with the event that was added last.
 type added struct {
 	label
 	start float64
@@ -247,11 +243,10 @@ func (s *space) send(m int, l *label, z *size) (added, bool) {
 	return added{label{l.away + z.one(), l.bytes + z.bytes, l.computed, at + z.move, 0}, at, i}, true
 }
 
-// fetch adds the prefetch of the last activation of a size, ā_i. It starts when
-// the transfers before have ended, and the computations that have started and for
-// which too little would be away. Where none of these runs on, the activations alone
-// must fit, which is less than a computation needs. (That F_{i+1} has ended need not
-// be said: before, the label without both transfers of ā_i dominates.)
+// fetch adds the prefetch of the last activation of a size, ā_i. It starts when the previous
+// transfers have ended, and the started computations for which too little would be away. If none of
+// these is running, the activations alone must fit, which is less than a computation needs. (That
+// F_{i+1} has ended is implied: otherwise the label without both transfers of ā_i dominates.)
 func (s *space) fetch(m int, l *label, z *size) (added, bool) {
 	c := z.extract(l.away)
 	if c == 0 {
@@ -275,7 +270,7 @@ func (s *space) fetch(m int, l *label, z *size) (added, bool) {
 	return added{label{away, l.bytes - z.bytes, l.computed, at + z.move, 0}, at, i}, true
 }
 
-// idleUpTo is the largest i of an ā_i that may be away between m and m+1.
+// idleUpTo returns the largest i for which ā_i may be away between m and m+1.
 func (s *space) idleUpTo(m int) int {
 	if m < s.N {
 		return m - 1

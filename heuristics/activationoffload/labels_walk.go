@@ -16,12 +16,12 @@ type walk struct {
 	best     float64 // makespan below which plans are sought
 	steps    []step
 	heap     []label
-	computed table // of the labels seen, by what is away
+	computed table // of the labels seen, by away
 	limit    int   // steps at most
 	excluded proof.States
 }
 
-// step is how a label came about.
+// step is how a label was made.
 type step struct {
 	before int32 // its label's step
 	add    int32 // i+1: the offload of ā_i; −i−1: its prefetch; 0: a computation

@@ -14,20 +14,18 @@ import (
 // optimumLabels are the most partial plans that Optimum keeps, some 50 bytes each.
 const optimumLabels = 1 << 24
 
-// Optimum returns a plan of least makespan of all plans that the rules allow,
-// with proof: prefetches may precede offloads, in any order. It is a search for a
-// shortest path over partial plans, of which those that another one dominates are
-// dropped, and those that a bound leads beyond a target: see space and walk. The
-// target rises from the best of Bounds to the best plan known, so that what is
-// proved on the way is kept when ctx ends or memory does.
+// Optimum returns a plan with the proven minimum makespan of all valid plans, in which prefetches
+// may precede offloads in any order. It is a shortest-path search over partial plans with dominance
+// and bounds against a target: see space and walk. The target rises from the best of Bounds to the
+// best known plan, so that what is proved is kept when ctx ends or memory is exhausted.
 //
-// start is the best plan known for c and p; nil: that of Greedy. gap is the part
-// of the makespan by which the plan may miss the optimum. The errors are those of
-// the methods, or wrap ErrChoice.
+// start is the best known plan for c and p; nil: that of Greedy. gap is the fraction of the
+// makespan by which the plan may miss the optimum. The errors are those of the methods, or wrap
+// ErrChoice.
 //
-// Exponential in the number of different sizes only: a network that repeats its
-// blocks, as ResNet-152 with 56 layers and 13 sizes, takes seconds. Chains of more
-// sizes than fit into 64 bits get the bound of Bounds and their start back.
+// Exponential in the number of different sizes only: a network that repeats its blocks, such as
+// ResNet-152 with 56 layers and 13 sizes, takes seconds. For chains with more sizes than fit into
+// 64 bits it returns the bound of Bounds and start.
 func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*proof.Optimum, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -57,8 +55,7 @@ func closed(r *proof.Optimum, gap float64) bool {
 	return r.Value >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
 }
 
-// targets are the parts of the way from the bound to the plan at which shorter
-// plans are looked for.
+// targets are the positions between bound and plan of the targets.
 var targets = [...]float64{0.125, 0.5, 1}
 
 // closeIn raises the bound to the plan, or finds a better one and proves it.

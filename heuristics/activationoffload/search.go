@@ -12,17 +12,16 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// Search is a method of our own. It takes the best plan of the other methods and
-// improves it by annealing: first the set, transferred in sorted order, then
-// sets and orders together, in which prefetches may precede offloads (errata 4).
-// It ends when a lower bound is met, when it has tried enough, or when ctx ends,
-// and returns the best plan seen: never a worse one than the methods of this
-// package, AutoSwap with the same seed and DynProgSlots with 500 slots (unless
-// ctx ends it before it has run them). It finds a plan whenever there is one, and
-// the same for the same seed.
+// Search is our own method. It takes the best plan of the other methods and improves it by
+// simulated annealing: first the set, transferred in sorted order, then sets and orders together,
+// in which prefetches may precede offloads (errata 4). It stops when a lower bound is attained,
+// after its budget of moves, or when ctx ends, and returns the best plan seen. That is never worse
+// than the methods of this package, AutoSwap with the same seed and DynProgSlots with 500 slots,
+// unless ctx ends it before it has run them. It finds a plan whenever one exists, and is
+// deterministic for a seed.
 //
-// A move costs O(N) and there are some hundred thousands, a second or two
-// together; DynProg, which comes last, takes longer on chains of a hundred layers.
+// A move costs O(N), and there are some hundred thousand, a second or two in total; DynProg, which
+// comes last, takes longer on chains with a hundred layers.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, seed uint64) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -67,7 +66,7 @@ func (s *searcher) done() bool {
 	return s.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil
 }
 
-// updateIncumbent makes order the best if it is shorter. The order is that of starts.
+// updateIncumbent makes order, an order of starts, the best if it is shorter.
 func (s *searcher) updateIncumbent(order []int, T float64) {
 	if T < s.T {
 		s.T = T
@@ -130,7 +129,7 @@ func (s *searcher) programs() bool {
 
 // sets anneals the set. A move adds an activation, removes one, or exchanges two.
 func (s *searcher) sets() {
-	var can []int // ā_{N-1}, which B_N needs at once, and what is empty stay
+	var can []int // without ā_{N-1}, which B_N needs at once, and empty ones
 	for i := range s.in.N - 1 {
 		if s.in.Abar[i] > 0 {
 			can = append(can, i)
@@ -186,7 +185,7 @@ func (s *searcher) other(can []int, away []bool, i int) int {
 // A cooling is a falling temperature.
 type cooling struct{ heat, factor float64 }
 
-// cooling falls from hot to a thousandth of it in so many moves.
+// cooling returns the cooling from hot to a thousandth of it in the given number of moves.
 func (s *searcher) cooling(hot float64, moves int) *cooling {
 	return &cooling{hot, math.Exp(-math.Log(1000) / float64(moves))}
 }

@@ -11,18 +11,17 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// TFLMS offloads the first so many activations as soon as they are produced and
-// fetches each so many layers ahead of its use: ā_i when B_{i+1+ahead} starts.
-// It returns the best plan over all pairs of these numbers ([004] 3.4.1). Nothing
-// ever waits for memory, as the method does not know how much there is: where
-// that does not fit, there is no plan, and if no pair fits, none at all
-// ([004] 3.4.2). O(N³), less as soon as the forward phase does not fit.
+// TFLMS returns the best plan that offloads the first count activations as soon as they are
+// produced and prefetches ā_i when B_{i+1+ahead} starts, over all pairs of count and ahead ([004]
+// 3.4.1). Nothing waits for memory, as the method does not know the limit: a pair that does not fit
+// yields no plan, and if no pair fits, there is none ([004] 3.4.2). O(N³), less as soon as the
+// forward phase does not fit.
 //
-// It is never better than Greedy. Its set holds that of Greedy, as something would
-// not fit otherwise. Leave out the other transfers: when one of them would have had
-// its tensor away, all of Greedy's set is away too, which has M_peak − M bytes, so
-// that everything fits (the integral case of [004] Lemma 6). That is a plan for
-// Greedy's set in sorted order, and the no-wait one is no longer.
+// It is never better than Greedy. Proof: its set contains that of Greedy, as otherwise something
+// would not fit. Omit the other transfers: whenever one of them would have had its tensor away, all
+// of Greedy's set is away too, which has M_peak − M bytes, so everything fits (the integral case of
+// [004] Lemma 6). That is a plan for Greedy's set in sorted order, and the no-wait one is no
+// longer.
 func TFLMS(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -72,9 +71,8 @@ func (t *tflms) grid(ctx context.Context) {
 	}
 }
 
-// try offloads ā_0..ā_{count-1}, fetches them ahead, and keeps the order if it
-// is better; false if it does not fit. ā_{N-1}, which B_N uses at once, stays.
-// O(N).
+// try offloads ā_0..ā_{count-1}, prefetches them ahead, and keeps the order if it is better. It
+// reports false if it does not fit. ā_{N-1}, which B_N uses at once, is not offloaded. O(N).
 func (t *tflms) try(count, ahead int) bool {
 	in, m, n := t.in, t.m, t.in.N
 	m.Reset()

@@ -12,12 +12,11 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// VDNN offloads the inputs of layers that compute long for each byte of their
-// input: those of which uF_ℓ/ā_{ℓ-1} is no less than a threshold, or every other
-// one of these, in sorted order. It returns the best plan over all thresholds
-// ([004] 3.4.1, after vDNN++). The lowest threshold offloads everything, so that
-// a plan is found whenever there is one. The end of ctx ends it with the best of the
-// thresholds until then. O(N²).
+// VDNN returns the best plan that offloads the inputs of layers with much computation per byte of
+// input: those with uF_ℓ/ā_{ℓ-1} at least a threshold, or every other one of these, in sorted
+// order, over all thresholds ([004] 3.4.1, after vDNN++). The lowest threshold offloads everything,
+// so a plan is found whenever one exists. When ctx ends, it returns the best of the thresholds so
+// far. O(N²).
 func VDNN(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {

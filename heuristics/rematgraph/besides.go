@@ -6,14 +6,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// besides returns the schedule that a choice beside a node x means (see rematgraph.View.TimeBound): store-all,
-// but what nodes of again write is gone from its last use before x on until the first that
-// comes then, where they are computed again, and stays until its last. What they read and is not
-// computed again is kept until then. O(edges + stages in which that changes something, and
-// a completion).
+// besides returns the schedule that a choice of nodes to recompute at a node x means (see
+// rematgraph.View.TimeBound): store-all, except that the values of nodes of again are evicted from
+// their last use before x to their first use after it. There they are recomputed, and kept until
+// their last use. Their inputs that are not recomputed are kept until then. O(edges + changed
+// stages), and a completion.
 func besides(v *rematgraph.View, x int, again []int) *rematgraph.Schedule {
 	s := v.StoreAll()
-	begin := slices.Repeat([]int{v.N}, v.N) // of nodes of again: the stage in which they run again
+	begin := slices.Repeat([]int{v.N}, v.N) // by node of again: the stage in which it is recomputed
 	chosen := make([]bool, v.N)
 	for _, j := range again {
 		chosen[j] = true
@@ -48,8 +48,8 @@ func besides(v *rematgraph.View, x int, again []int) *rematgraph.Schedule {
 	return s
 }
 
-// firstUse returns the first stage from x on in which value i is used, if nodes run again in
-// the stages begin; N: there is none.
+// firstUse returns the first stage from x on in which value i is used, if nodes are recomputed in
+// the stages begin; N if there is none.
 func firstUse(v *rematgraph.View, i, x int, begin []int) int {
 	first := v.N
 	for _, k := range v.Succ[i] {

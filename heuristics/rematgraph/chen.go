@@ -12,16 +12,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Chen is the method of Chen et al., "Training deep nets with sublinear memory
-// cost" (2016): some articulation tensors of the forward graph are kept, and
-// what lies between two of them is computed again when the first backward needs
-// any of it, then kept until it is used. Values after the last checkpoint stay.
+// Chen returns the fastest plan that fits of the method of Chen et al., "Training deep nets with
+// sublinear memory cost" (2016). Some articulation tensors of the forward graph are kept. The nodes
+// between two of them are recomputed when the first backward needs any of them, and kept until
+// their last use. Values after the last checkpoint are kept.
 //
-// Segmentations are those of their Algorithm 3, which closes a segment when its
-// values exceed a budget, for every budget that matters (at most
-// chenBudgets), and those of equally many layers, √n among them. Chen returns
-// the fastest plan that fits; the end of ctx ends it with the best until then.
-// O(budgets·n³/64) at most.
+// Segmentations are those of their Algorithm 3, which closes a segment when its values exceed a
+// budget, for every budget that matters (at most chenBudgets), and those with equally many layers,
+// √n among them. It returns the best so far when ctx ends. O(budgets·n³/64) in the worst case.
 func Chen(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -49,7 +47,7 @@ func Chen(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.P
 	return fit("chen", best, p)
 }
 
-// chenBudgets is the most budgets that are tried.
+// chenBudgets is the maximum number of budgets.
 const chenBudgets = 64
 
 // chen yields the schedules of all segmentations, one at a time: together those of a large
@@ -134,8 +132,8 @@ func equally(layers, k int) (ends []int) {
 	return ends
 }
 
-// keepOnly returns the schedule with checkpoints behind the layers of ends. The
-// layers after the last one are kept.
+// keepOnly returns the schedule with checkpoints after the layers of ends. The layers after the
+// last one are kept.
 func (s *segments) keepOnly(ends []int) *rematgraph.Schedule {
 	v := s.v
 	out := v.New()
@@ -147,7 +145,7 @@ func (s *segments) keepOnly(ends []int) *rematgraph.Schedule {
 	from := 0
 	for _, l := range ends {
 		checkpoint := s.last[l]
-		again := v.N // the first node behind the forwards that reads the segment
+		again := v.N // the first node after the forward part that reads the segment
 		for j := from; j < checkpoint; j++ {
 			for _, i := range v.Writes[j] {
 				again = min(again, s.firstBehind(i))

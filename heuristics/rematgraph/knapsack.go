@@ -12,10 +12,9 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Knapsack solves knapsacks of items that take memory and, unless they are saved, time:
-// it returns for any budget which items to save, so that they take no more memory than
-// that and save as much time as they can. It is what PyTorch calls an
-// activation_memory_budget_solver.
+// Knapsack solves knapsack problems of items with memory and time. It returns a function that for a
+// budget returns which items to save, with total memory within the budget and maximum total time.
+// PyTorch calls this an activation_memory_budget_solver.
 type Knapsack func(memory, time []float64) func(budget float64) (saved []bool, err error)
 
 // saving is which of the items a [Knapsack] saves within a budget.
@@ -38,18 +37,17 @@ func once(k Knapsack) saving {
 	}
 }
 
-// WithinBudget is the plan of PyTorch's partitioner under its option
-// activation_memory_budget (torch/_functorch/partitioners.py, choose_saved_values_set).
-// A budget is a part of what [MinCut] keeps. Where the aggressive cut keeps less than the
-// budget it is taken; else the nodes that it bans (products, convolutions, attention,
-// reductions, random ones) are items of a knapsack, what is not saved may run again, and the cut
-// is made anew.
+// WithinBudget returns the plan of PyTorch's partitioner with option activation_memory_budget
+// (torch/_functorch/partitioners.py, choose_saved_values_set). A budget is a fraction of what
+// [MinCut] keeps. If the aggressive cut keeps less than the budget, it is used. Otherwise the nodes
+// that it bans (products, convolutions, attention, reductions, random ones) are the items of a
+// knapsack. What is not saved may be recomputed, and the cut is computed anew.
 //
-// That a budget is kept says little about the peak, which has gradients, workspaces and
-// what runs again besides, and need not fall with the budget. So the budgets 0,
-// 0.01, …, 1 are all tried, and of the plans that fit by replay the fastest is
-// taken: PyTorch's users do that by hand. The error wraps plan.ErrNoPlan if none fits or no
-// operation is one of ATen. A knapsack and a maximum flow for each budget.
+// The budget says little about the peak, which includes gradients, workspaces and recomputed
+// values, and need not fall with the budget. So the budgets 0, 0.01, …, 1 are all tried, as users
+// of PyTorch do by hand, and the fastest plan that fits by replay is returned. The error wraps
+// plan.ErrNoPlan if none fits or no operation is one of ATen. A knapsack and a maximum flow for
+// each budget.
 func WithinBudget(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, solve Knapsack) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -64,18 +62,18 @@ func WithinBudget(ctx context.Context, method string, v *rematgraph.View, p plat
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 }
 
-// Budget is what comes of an activation_memory_budget.
+// Budget is the result of an activation_memory_budget.
 type Budget struct {
 	Part  float64 // the budget
 	Kept  float64 // what the forward keeps for the backward, as a part of what MinCut keeps
-	Again float64 // the time of what runs again, seconds
+	Again float64 // recomputation time, seconds
 	cut   *partition
 }
 
-// Schedule is the plan of a budget.
+// Schedule returns the plan of a budget.
 func (b *Budget) Schedule() *rematgraph.Schedule { return b.cut.carryOut() }
 
-// mostBudgets is how many budgets are tried, beside none.
+// mostBudgets is the number of budgets tried in addition to 0.
 const mostBudgets = 100
 
 // Budgets returns what comes of the budgets 0, 0.01, …, 1; of fewer if ctx ends.
@@ -129,7 +127,7 @@ func Budgets(ctx context.Context, method string, v *rematgraph.View, solve Knaps
 	return all, nil
 }
 
-// fitsIn reports of schedules whether they fit in so many bytes.
+// fitsIn returns a function that reports whether a schedule fits in memory.
 func fitsIn(memory float64) func(*rematgraph.Schedule) bool {
 	return func(s *rematgraph.Schedule) bool {
 		peak, _, _ := s.Peak()
@@ -137,8 +135,8 @@ func fitsIn(memory float64) func(*rematgraph.Schedule) bool {
 	}
 }
 
-// fastest returns the plan of least time among those of budgets that fit, nil if none does; of
-// those until ctx ends.
+// fastest returns the fastest schedule that fits among those of the budgets, nil if none does; once
+// ctx ends, among those tried so far.
 func fastest(ctx context.Context, all []Budget, fits func(*rematgraph.Schedule) bool) *rematgraph.Schedule {
 	byTime := slices.Clone(all)
 	slices.SortStableFunc(byTime, func(a, b Budget) int { return cmp.Compare(a.Again, b.Again) })
@@ -151,7 +149,8 @@ func fastest(ctx context.Context, all []Budget, fits func(*rematgraph.Schedule) 
 		if k > 0 && slices.Equal(byTime[k].cut.again, byTime[k-1].cut.again) {
 			continue
 		}
-		// What a cut runs again may be needed by the forward still, and then does not.
+		// Recomputed nodes of a cut may still be needed by the forward, and then are not
+		// recomputed.
 		s := byTime[k].Schedule()
 		if !fits(s) {
 			continue
@@ -174,8 +173,8 @@ func (c *partition) kept() (bytes float64) {
 	return bytes
 }
 
-// banned returns the forwards from which the backward is reached and that take memory, but
-// may not run again as they are no light ones; the largest first, as the partitioner has them.
+// banned returns the forward nodes from which the backward is reached, that occupy memory, and that
+// may not be recomputed because they are not cheap; the largest first, as in the partitioner.
 func (c *partition) banned() (nodes []int) {
 	v := c.v
 	reaches := make([]bool, v.N)

@@ -2,12 +2,11 @@ package rematgraph
 
 import "math"
 
-// KnapsackDP is dp_knapsack of PyTorch
-// (torch/_functorch/_activation_checkpointing/knapsack.py), its default: the dynamic
-// program over budgets in parts of 1/10000 to which memories are rounded, half to even,
-// so that what it saves may exceed the budget by half a part an item; times are
-// float32. The table of budget 1 is that of every other; of it bits are kept.
-// O(10000·items) time and bits.
+// KnapsackDP returns dp_knapsack of PyTorch
+// (torch/_functorch/_activation_checkpointing/knapsack.py), its default: the dynamic program over
+// budgets in units of 1/10000. Memories are rounded to units, half to even, so what it saves may
+// exceed the budget by half a unit for each item. Times are float32. The table of budget 1 contains
+// that of every other budget; only decision bits are stored. O(10000·items) time and bits.
 func KnapsackDP(memory, time []float64) func(budget float64) ([]bool, error) {
 	const parts = 10000
 	n, words := len(memory), parts/64+1

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// KnapsackGreedy is greedy_knapsack of PyTorch
-// (torch/_functorch/_activation_checkpointing/knapsack.py): items of most time for
-// their memory first, each saved if it fits beside those before. There an item
-// without memory divides by 0; here there are none. O(items·log(items)).
+// KnapsackGreedy returns greedy_knapsack of PyTorch
+// (torch/_functorch/_activation_checkpointing/knapsack.py): items in order of decreasing time per
+// memory, each saved if it fits with those before. PyTorch divides by 0 for an item without memory;
+// here there are none. O(items·log(items)).
 func KnapsackGreedy(memory, time []float64) func(budget float64) ([]bool, error) {
 	order := make([]int, len(memory))
 	for i := range order {

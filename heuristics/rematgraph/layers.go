@@ -16,22 +16,22 @@ import (
 // to the host, nil without a link. The error wraps plan.ErrNoPlan if the budget is too small for it.
 type Layers func(b *training.Blocks, budget float64) (kept, sent []float64, err error)
 
-// Shares solves an inner program beside a link, of the items of a layer: it returns which are kept, in so
-// many bytes, and which are sent, about so many.
+// Shares solves an inner program with a link, for the items of a layer. It returns which items are
+// kept, with total memory at most keep, and which are sent, with total memory about send.
 type Shares func(memory, time []float64, sendable []bool, keep, send float64) (kept, sent []bool, err error)
 
-// ByLayers is the plan of torchtitan's two-level solver (graph_trainer,
-// auto_sac_offload_solver.py) without a link: outer says by layer which part of what is saved
-// is kept, and inner which nodes of the layer that are, equal layers with equal parts
-// once. What is not kept runs again right before the first node that needs it.
+// ByLayers returns the plan of torchtitan's two-level solver (graph_trainer,
+// auto_sac_offload_solver.py) without a link. outer chooses for each layer the fraction of saved
+// memory that is kept, and inner the nodes of the layer that are kept; equal layers with equal
+// fractions are solved once. Nodes that are not kept are recomputed right before the first node
+// that needs them.
 //
-// As printed, every layer takes the time of the mean one, computing a part of a layer again
-// takes that part of the time, and memory is that of whole layers. So neither the memory nor
-// the time is that of the plan, and as in [WithinBudget] a hundred budgets are tried, parts
-// of training.Blocks.Whole, and of the plans that fit by replay the fastest is taken. Parameters
-// are resident and count nowhere. Nodes of no layer run once; random ones and those that
-// may not run again are kept. The error wraps plan.ErrNoPlan if no plan fits or no node
-// is marked with a layer.
+// As printed, every layer takes the mean time, recomputing a fraction of a layer takes that
+// fraction of its time, and memory is counted by layers. So neither memory nor time is that of the
+// plan. As in [WithinBudget], a hundred budgets are tried, fractions of training.Blocks.Whole, and
+// the fastest plan that fits by replay is returned. Parameters are resident and not counted. Nodes
+// outside layers run once; random ones and those that may not be recomputed are kept. The error
+// wraps plan.ErrNoPlan if no plan fits or no node is marked with a layer.
 func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Layers,
 	inner Knapsack,
 ) (*plan.Plan, error) {
@@ -51,8 +51,8 @@ func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform
 	})
 }
 
-// bestOfBudgets returns the fastest of the plans that fit by replay of those that choose makes of
-// the budgets 0, 0.01, …, 1 of whole. A budget that is too small for it is skipped.
+// bestOfBudgets returns the fastest plan that fits by replay among those that choose makes of the
+// budgets 0, 0.01, …, 1 of whole. A budget that is too small for choose is skipped.
 func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, whole float64,
 	choose func(budget float64) (*partition, error),
 ) (*plan.Plan, error) {
@@ -73,8 +73,8 @@ func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p pla
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 }
 
-// eachBudget calls choose with the budgets 0, 0.01, …, 1 of whole until ctx ends. Where that has no plan, the budget is
-// skipped.
+// eachBudget calls choose with the budgets 0, 0.01, …, 1 of whole until ctx ends. A budget without
+// a plan is skipped.
 func eachBudget(ctx context.Context, whole float64, choose func(budget float64) error) error {
 	for k := range mostBudgets + 1 {
 		err := choose(whole * float64(k) / mostBudgets)
@@ -88,9 +88,10 @@ func eachBudget(ctx context.Context, whole float64, choose func(budget float64) 
 	return nil
 }
 
-// ByLayersBeside is [ByLayers] beside a link: it calls take with what comes of each of the hundred budgets, once for equal
-// ones: a schedule of what is kept, sent and computed again, and which values are sent. take says what becomes of it.
-func ByLayersBeside(ctx context.Context, v *rematgraph.View, outer Layers, inner Shares,
+// ByLayersWithLink is [ByLayers] with a link to the host. It calls take with the result of each
+// distinct budget: a schedule of what is kept, sent and recomputed, and which values are sent. The
+// caller evaluates it.
+func ByLayersWithLink(ctx context.Context, v *rematgraph.View, outer Layers, inner Shares,
 	take func(s *rematgraph.Schedule, away []bool),
 ) error {
 	s := newLayered(v, nil)
@@ -133,7 +134,7 @@ func onceShared(inner Shares) Shares {
 	}
 }
 
-// timeAgain returns the time of the nodes that may run again.
+// timeAgain returns the time of the nodes that may be recomputed.
 func (c *partition) timeAgain() (seconds float64) {
 	for j, again := range c.again {
 		if again {
@@ -143,12 +144,12 @@ func (c *partition) timeAgain() (seconds float64) {
 	return seconds
 }
 
-// layered is a step by layers.
+// layered is a training step by layers.
 type layered struct {
 	v      *rematgraph.View
 	blocks training.Blocks
 	layer  []int   // by node: its layer, -1 none
-	items  [][]int // by layer: the forwards which the backward reads and that may run again
+	items  [][]int // by layer: the forward nodes that the backward reads and that may be recomputed
 	inner  saving
 }
 
@@ -181,8 +182,8 @@ func newLayered(v *rematgraph.View, inner Knapsack) *layered {
 	return s
 }
 
-// layersOf returns the layer of every node, -1 of those of none, and how many there are, in
-// the order of the forward.
+// layersOf returns the layer of every node, -1 for nodes outside layers, and the number of layers,
+// in forward order.
 func layersOf(v *rematgraph.View) (layer []int, n int) {
 	layer = make([]int, v.N)
 	index := map[string]int{}
@@ -253,7 +254,7 @@ func (s *layered) shared(kept, sent []float64, inner Shares) (c *partition, away
 	return c, away, nil
 }
 
-// recomputeAll returns the choice of nodes in which all that may does run again.
+// recomputeAll returns the choice in which every node that may be recomputed is.
 func (s *layered) recomputeAll() *partition {
 	c := newPartition(s.v)
 	for j, l := range s.layer {

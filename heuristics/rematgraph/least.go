@@ -6,9 +6,9 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// least returns the schedule of least memory that is found without a search:
-// the best of View.Frugal, of what is left when that or store-all is repaired
-// towards rematgraph.View.LeastBound, and of Chen's segmentations. stop may end it early.
+// least returns the schedule with the minimum memory that is found without a search: the best of
+// View.Frugal, of the repairs of that and of store-all towards rematgraph.View.LeastBound, and of
+// Chen's segmentations. stop may end it early.
 func least(v *rematgraph.View, stop func() bool) *rematgraph.Schedule {
 	bound, _ := v.LeastBound()
 	best := v.Frugal()

@@ -12,18 +12,16 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Linearised turns the graph into a chain, plans that with the persistent
-// dynamic program of [004] (remat.Persistent), and carries the plan out on the
-// graph.
+// Linearised converts the graph into a chain, plans that with the persistent dynamic program of
+// [004] (remat.Persistent), and executes the plan on the graph.
 //
-// The forward part is cut at its articulation tensors; a cut stands only if the
-// nodes computed once can be cut too, so that those before read forwards after
-// the cut or its tensor, and those after read forwards before the cut or its
-// tensor. Overheads of the layers are what carrying them out takes, so that the
-// plan fits on the graph if it fits on the chain; it may need less.
+// The forward part is cut at its articulation tensors. A cut is valid only if the nodes computed
+// once can be cut too: those before it read forwards after the cut or its tensor, and those after
+// it read forwards before the cut or its tensor. The overheads of the layers are those of executing
+// them, so a plan that fits on the chain fits on the graph; it may need less.
 //
-// An error wraps plan.ErrNoPlan when the dynamic program finds no plan, which
-// proves nothing about the graph. Complexity as of remat.PersistentCurve.
+// An error wraps plan.ErrNoPlan if the dynamic program finds no plan, which proves nothing about
+// the graph. Complexity as of remat.PersistentCurve.
 func Linearised(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -51,10 +49,9 @@ func linearised(ctx context.Context, v *rematgraph.View, memory float64) (*remat
 	return k.carryOut(p), nil
 }
 
-// chained is a graph as a chain: layer ℓ = 1..n has the forwards
-// forward[ℓ-1]..forward[ℓ]-1 and the backwards backward[ℓ]..backward[ℓ-1]-1,
-// its output being that of node forward[ℓ]-1. Layer n+1, the loss, has no
-// forwards.
+// chained is a graph as a chain: layer ℓ = 1..n has the forwards forward[ℓ-1]..forward[ℓ]-1 and the
+// backwards backward[ℓ]..backward[ℓ-1]-1; its output is that of node forward[ℓ]-1. Layer n+1, the
+// loss, has no forwards.
 type chained struct {
 	*segments
 	n        int
@@ -126,8 +123,8 @@ func (k *chained) crossing(place int) float64 {
 	return bytes
 }
 
-// saved reports whether a value of a forward node is part of ā: one of the output
-// of its layer, or needed behind the forwards.
+// saved reports whether a value of a forward node is part of ā: it is an output of its layer, or
+// needed after the forward part.
 func (k *chained) saved(i, layer int) bool {
 	return k.output(i, layer) || k.firstBehind(i) < k.v.N || k.v.Result[i]
 }
@@ -172,9 +169,8 @@ func (k *chained) chain() *chain.Chain {
 	return c
 }
 
-// forwardPeak returns the most memory that the forwards of a layer need beside
-// what was stored before; what is not part of ā, or of a, is freed when nothing
-// reads it any more.
+// forwardPeak returns the peak memory of the forwards of a layer, in addition to what was stored
+// before. A value that is not part of ā, or of a, is freed after its last reader.
 func (k *chained) forwardPeak(l int, all bool) float64 {
 	v := k.v
 	now, peak := 0.0, 0.0
@@ -191,9 +187,8 @@ func (k *chained) forwardPeak(l int, all bool) float64 {
 	return peak
 }
 
-// backwardPeak returns the most memory that the backwards of a layer need
-// beside what was stored before; gradients and values of the layer are freed
-// when nothing reads them any more.
+// backwardPeak returns the peak memory of the backwards of a layer, in addition to what was stored
+// before. Gradients and values of the layer are freed after their last reader.
 func (k *chained) backwardPeak(l int) float64 {
 	v := k.v
 	now, peak := 0.0, 0.0
@@ -262,7 +257,7 @@ func (k *chained) carryOut(p *plan.Plan) *rematgraph.Schedule {
 			}
 		}
 	}
-	// Gradients are kept: the chain does not compute backwards again.
+	// Gradients are kept: the chain does not recompute backwards.
 	for i := range k.v.M {
 		if j := k.v.Writer[i]; j >= k.forwards {
 			for t := j + 1; t <= k.v.End(i); t++ {

@@ -12,21 +12,21 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// MinCut is the plan of PyTorch's default partitioner of a training step
-// (torch/_functorch/partitioners.py, min_cut_rematerialization_partition): forward
-// and loss run once and keep for the backward the values of least bytes from which
-// it can compute all that it reads, by cheap operations only. Those run again
-// right before the first node that needs them; what they make is kept until the last.
+// MinCut returns the plan of PyTorch's default partitioner of a training step
+// (torch/_functorch/partitioners.py, min_cut_rematerialization_partition). Forward and loss run
+// once and keep for the backward the values of minimum total size from which cheap operations can
+// recompute everything it reads. Those operations are recomputed right before the first node that
+// needs them; their values are kept until the last reader.
 //
-// Cheap are the partitioner's pointwise operations, if what they write is no less
-// than a quarter of what they read; aggressive, as its option aggressive_recomputation,
-// takes all but random ones, products of matrices, convolutions and attention.
-// Views are no nodes, and resident storages cost nothing. It differs where it
-// models fusion: here every operation runs by itself, so sizes are not weighed by
-// what could be fused, nor is an operation kept because it could not be.
+// Cheap operations are the partitioner's pointwise ones, if they write at least a quarter of what
+// they read. aggressive, as its option aggressive_recomputation, makes all operations cheap but
+// random ones, matrix products, convolutions and attention. Views are no nodes, and resident
+// storages cost nothing. It differs where PyTorch models fusion: here every operation runs
+// separately, so sizes are not weighted by possible fusion, nor is an operation kept because it
+// cannot be fused.
 //
-// One plan, whatever the memory: the error wraps plan.ErrNoPlan if it does not fit, or
-// if no operation is one of ATen. A maximum flow of n nodes and their values.
+// There is one plan for all memories: the error wraps plan.ErrNoPlan if it does not fit, or if no
+// operation is one of ATen. A maximum flow with a node for each graph node and value.
 func MinCut(v *rematgraph.View, p platform.Platform, aggressive bool) (*plan.Plan, error) {
 	method, cheap := "min-cut", pointwise
 	if aggressive {
@@ -45,22 +45,23 @@ func MinCut(v *rematgraph.View, p platform.Platform, aggressive bool) (*plan.Pla
 
 const aten = "aten."
 
-// hasOperations reports whether there are operations of which it is known what is cheap.
+// hasOperations reports whether any node has an operation of ATen, for which it is known whether it
+// is cheap.
 func hasOperations(v *rematgraph.View) bool {
 	return slices.ContainsFunc(v.Graph.Nodes, func(n training.Node) bool { return strings.HasPrefix(n.Operation, aten) })
 }
 
-// unknown is the error where there are none.
+// unknown returns the error for a graph without such operations.
 func unknown(method string) error {
 	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again",
 		method, plan.ErrNoPlan, aten)
 }
 
-// partition is a step cut between forward (and loss) and backward.
+// partition is a training step divided into forward (with loss) and backward.
 type partition struct {
 	v       *rematgraph.View
-	allowed []bool // by node: a forward that may run again, though it is not cheap
-	again   []bool // by node: a forward that runs again
+	allowed []bool // by node: a forward node that may be recomputed though it is not cheap
+	again   []bool // by node: a forward node that is recomputed
 }
 
 func newPartition(v *rematgraph.View) *partition {
@@ -73,8 +74,8 @@ func (c *partition) forward(j int) bool {
 	return phase == training.Forward || phase == training.Loss
 }
 
-// split chooses what runs again by a minimum cut: a value that the backward reads
-// is kept, at the price of its size, or its node runs again, which needs what that reads.
+// split chooses the nodes to recompute by a minimum cut. A value that the backward reads is kept,
+// at the price of its size, or its node is recomputed, which needs the inputs of the node.
 func (c *partition) split(cheap func(string) bool) {
 	v := c.v
 	var cut maxflow.Network
@@ -109,8 +110,8 @@ func (c *partition) split(cheap func(string) bool) {
 	}
 }
 
-// mayRunAgain reports whether a forward may run again: it is allowed to, or it is cheap, and
-// no reduction to less than a quarter, the result of which is as well kept.
+// mayRunAgain reports whether a forward node may be recomputed: it is allowed, or it is cheap and
+// no reduction to less than a quarter, whose result may as well be kept.
 func (c *partition) mayRunAgain(j int, cheap func(string) bool) bool {
 	n := &c.v.Graph.Nodes[j]
 	if c.allowed[j] {
@@ -135,11 +136,11 @@ func (c *partition) mayRunAgain(j int, cheap func(string) bool) bool {
 func (c *partition) carryOut() *rematgraph.Schedule {
 	v := c.v
 	out := v.New()
-	begin := make([]int, v.N) // of a node that runs again: the stage in which it does
+	begin := make([]int, v.N) // by recomputed node: the stage in which it is recomputed
 	for j := v.N - 1; j >= 0; j-- {
 		begin[j] = v.N
 		for _, i := range v.Writes[j] {
-			forward, first, last := j, v.N, -1 // readers in the forward part, and behind it
+			forward, first, last := j, v.N, -1 // readers in the forward part, and after it
 			for _, k := range v.Succ[i] {
 				switch {
 				case !c.forward(k):
@@ -166,20 +167,20 @@ func (c *partition) carryOut() *rematgraph.Schedule {
 	return out
 }
 
-// retain keeps value i from behind node after until stage until.
+// retain keeps value i from after node after until stage until.
 func retain(s *rematgraph.Schedule, i, after, until int) {
 	for t := after + 1; t <= until; t++ {
 		s.Retain(t, i, true)
 	}
 }
 
-// light is what is computed again aggressively.
+// light reports whether an operation is cheap in the aggressive cut.
 func light(operation string) bool {
 	name := base(operation)
 	return !heavy[name] && !strings.Contains(name, "attention")
 }
 
-// pointwise is what is computed again by default.
+// pointwise reports whether an operation is cheap by default.
 func pointwise(operation string) bool { return allowed[base(operation)] }
 
 // base returns the name of an operation of ATen without overload, and without the

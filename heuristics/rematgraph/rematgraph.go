@@ -1,16 +1,15 @@
-// Package rematgraph plans rematerialization of graphs: which values of a
-// training step are kept, and which forward nodes are computed again, so that
-// it fits in the memory and takes little longer than its computations.
+// Package rematgraph plans rematerialization of graphs: which values of a training step are kept,
+// and which forward nodes are recomputed, so that the step fits in memory and takes little longer
+// than its computations.
 //
-// All methods think in the stages of Checkmate (package stages): they choose
-// which values are retained between the first computations of nodes, which
-// follow the order of the graph; what must be computed again follows from that.
-// At tight limits plans of other forms may be faster, or the only ones. Yet
-// the bounds of package stages hold for every plan the verifier accepts: a plan
-// that reaches rematgraph.View.TimeBound is optimal.
+// All methods use the stages of Checkmate (model/problem/rematgraph). They choose which values are
+// retained between the first computations of nodes, which follow graph order; the recomputation
+// follows from that. At tight limits plans of other forms may be faster, or the only ones. The
+// bounds of model/problem/rematgraph hold for every plan the verifier accepts: a plan that attains
+// rematgraph.View.TimeBound is optimal.
 //
-// A *plan.Infeasible error comes from rematgraph.View.Fits; every other failure to
-// find a plan wraps plan.ErrNoPlan.
+// rematgraph.View.Fits returns a *plan.Infeasible error; every other failure to find a plan wraps
+// plan.ErrNoPlan.
 package rematgraph
 
 import (
@@ -21,9 +20,8 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// StoreAll computes every node once and frees every value as soon as nothing
-// reads it any more. O(n² + edges), but where nothing fits at all: that is known of the
-// view before a schedule is made.
+// StoreAll returns the plan that computes every node once and frees every value after its last
+// reader. O(n² + edges), unless nothing fits at all, which is checked first.
 func StoreAll(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -56,8 +54,8 @@ func written(method string, computations int) error {
 		"or memory may give one", method, plan.ErrNoPlan, computations, rematgraph.MostComputations)
 }
 
-// Range returns the memory between which a limit matters: low is the least for
-// which a plan is known, see rematgraph.View.Least, high the peak of store-all, in bytes.
+// Range returns the memories between which a limit matters, in bytes: low is the minimum for which
+// a plan is known, see rematgraph.View.Least; high is the peak of store-all.
 func Range(v *rematgraph.View) (low, high float64) {
 	high = KeepingAll(v)
 	if v.Stopped != nil && v.Stopped() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// move is a drop of a value at a stage, or a keep of what a node writes there.
+// move drops a value at a stage, or keeps the values of a node that the stage recomputes.
 type move struct {
 	what  int // a value that is dropped, or a node
 	stage int
@@ -34,8 +34,8 @@ func (x *state) highest() int {
 	return t
 }
 
-// relieving lists the moves that may lower the peak of stage t: dropping what
-// is retained into it or out of it, and keeping what it computes again.
+// relieving appends the moves that may lower the peak of stage t: dropping what is retained into it
+// or out of it, and keeping what it recomputes.
 func (x *state) relieving(moves []move, t int) []move {
 	moves = x.held(moves, t)
 	if t+1 < x.v.N {
@@ -68,7 +68,7 @@ func (x *state) held(moves []move, t int) []move {
 	return moves
 }
 
-// recomputeMoves lists the moves that keep what stage t computes again.
+// recomputeMoves appends the moves that keep what stage t recomputes.
 func (x *state) recomputeMoves(moves []move, t int) []move {
 	for k, b := range x.rowR(t) {
 		for ; b != 0; b &= b - 1 {
@@ -80,11 +80,10 @@ func (x *state) recomputeMoves(moves []move, t int) []move {
 	return moves
 }
 
-// repair makes moves until the schedule fits, each the one that costs least
-// time for the memory it saves where the limit is exceeded, among those that
-// relieve the stage that exceeds it most. noise multiplies that price. It
-// reports false if no move helps, or x is stopped; the schedule then still
-// exceeds the limit.
+// repair makes moves until the schedule fits. It relieves the stage that exceeds its limit most by
+// the move with the minimum time for each byte of excess that it removes; noise multiplies that
+// price. It reports false if no move helps or x is stopped; the schedule then still exceeds the
+// limit.
 func (x *state) repair(noise func() float64) bool {
 	type offer struct {
 		move
@@ -134,13 +133,12 @@ func (x *state) repair(noise func() float64) bool {
 	}
 }
 
-// mostPriced is how many drops, and how many keeps, of a huge graph are priced before one of
-// them is made: equal layers offer hundreds at the same price.
+// mostPriced is the maximum number of drops, and of keeps, of a huge graph that are priced before
+// one is made: equal layers offer hundreds at the same price.
 const mostPriced = 16
 
-// price returns the seconds that a move costs for each byte of excess that it
-// takes away, infinite if it takes away none. Moves that cost nothing are
-// ordered by what they take away.
+// price returns the cost of a move in seconds for each byte of excess that it removes, infinite if
+// it removes none. Moves without cost are ordered by the excess they remove.
 func (x *state) price(m move) float64 {
 	mark, total, excess := x.mark(), x.total, x.excess
 	x.apply(m)
@@ -156,13 +154,12 @@ func (x *state) price(m move) float64 {
 	return cost / relief
 }
 
-// worthwhile is the part of the total time from which on a saving is one, and
-// no rounding: without it moves that save nothing would follow each other
-// without end.
+// worthwhile is the minimum saving, relative to the total time, that is not considered rounding.
+// Without it moves that save nothing could cycle.
 const worthwhile = 1e-12
 
-// fill keeps what is computed again wherever that fits and saves time, the
-// most saving first, until nothing more does. The schedule must fit.
+// fill keeps recomputed values where that fits and saves time, the largest saving first, until none
+// does. The schedule must fit.
 func (x *state) fill() {
 	type offer struct {
 		move
@@ -201,8 +198,8 @@ func (x *state) fill() {
 	}
 }
 
-// released returns the size of what stage t reads last and does not need for
-// node t itself: the most that keeping what it computes again can set free.
+// released returns the size of what stage t reads last and does not need for node t itself: the
+// maximum that keeping its recomputed values can free.
 func (x *state) released(t int) float64 {
 	bytes := 0.0
 	for k, b := range x.rowS(t) {

@@ -9,13 +9,13 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Repeated is a training step in which blocks of nodes follow each other that differ in their
-// times at most, as the layers of a transformer do, and the same step with fewer of them. A
-// schedule of that says what to do with all blocks: see [Repeated.Unroll].
+// Repeated is a training step with consecutive blocks of nodes that differ at most in their times,
+// such as the layers of a transformer, and the same step with fewer blocks. A schedule of the short
+// step determines one for all blocks: see [Repeated.Unroll].
 //
 // In torchtitan's solver (auto_sac_offload_solver.py) and in the notes on equal layers of
-// Korthikanti et al. (MLSys 2023) every block gets the same plan. Here blocks are of a dozen
-// classes by their place in the network, and each class has its own.
+// Korthikanti et al. (MLSys 2023) every block gets the same plan. Here blocks are divided into
+// about a dozen classes by their position in the network, each with its own plan.
 type Repeated struct {
 	Short *rematgraph.View
 	v     *rematgraph.View
@@ -27,8 +27,8 @@ type Repeated struct {
 	stand []int   // class → the block that stands for it in Short
 }
 
-// A run is so many blocks of as many nodes, one behind the other. Those of the backward, of the
-// last block of the forward first, count down.
+// run is a sequence of count consecutive blocks of length nodes each. Blocks of the backward, that
+// of the last forward block first, count down.
 type run struct{ first, length, count int }
 
 // at returns the k-th node of a block of run number which.
@@ -43,16 +43,17 @@ func (r *Repeated) nodeOf(which, block, k int) int {
 // A place is where a node is: the k-th of a block of run which, or in none, -1.
 type place struct{ which, block, k int }
 
-// Sizes of what is looked for: blocks of a run at least and blocks of Short at most, and how
-// many at both ends are their own class; no block may read what is further away.
+// Limits: the minimum number of blocks of a run, the maximum number of blocks of Short, and the
+// number of blocks at each end that form their own class, which is also the maximum distance of a
+// read.
 const (
 	fewestBlocks = 6
 	mostClasses  = 12
 	ends         = 2
 )
 
-// Repeat finds the longest run of equal blocks among the forwards at the beginning of v, and
-// the run of as many behind them that belongs to it; nil if there are none. O(n²).
+// Repeat returns the longest run of equal blocks among the leading forward nodes of v with the
+// corresponding run after it; nil if there are none. O(n²).
 func Repeat(v *rematgraph.View) *Repeated {
 	kinds := kindsOf(v)
 	split := 0
@@ -65,7 +66,7 @@ func Repeat(v *rematgraph.View) *Repeated {
 		return nil
 	}
 	b.first += split
-	// The blocks that one run has more may be at its beginning or at its end.
+	// If one run has more blocks, the additional ones may be at its start or at its end.
 	for _, skip := range []int{0, f.count - count, b.count - count} {
 		for _, first := range [][2]int{{min(skip, f.count-count), 0}, {0, min(skip, b.count-count)}} {
 			r := &Repeated{v: v, runs: [2]run{
@@ -146,8 +147,8 @@ func (r *Repeated) locate() {
 	}
 }
 
-// A source is what a node reads: the value-th of what the node at a place writes. Its block
-// is counted from the reader's, if that is in one. Of no block it is value number value.
+// source is what a node reads: the value-th output of the node at a place. Its block is relative to
+// that of the reader if that is in one. Outside blocks it is the value number.
 type source struct {
 	place
 	value int
@@ -172,13 +173,13 @@ func (r *Repeated) sources(j int) (list []source) {
 	return list
 }
 
-// inner reports whether a block is none of those at the ends.
+// inner reports whether a block is not among those at the ends.
 func (r *Repeated) inner(block int) bool {
 	return block >= ends && block < len(r.class)-ends
 }
 
-// uniform reports whether nodes of inner blocks read what the same ones of all others do, no
-// block what is further away than ends, and all other nodes nothing of inner blocks.
+// uniform reports whether corresponding nodes of all inner blocks read the same sources, no block
+// reads from further away than ends, and no other node reads from inner blocks.
 func (r *Repeated) uniform() bool {
 	for j, p := range r.place {
 		from := r.sources(j)

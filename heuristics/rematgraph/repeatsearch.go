@@ -11,12 +11,12 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// RepeatSearch is a method of ours for steps in which blocks repeat: it searches the step of a
-// dozen of them, unrolls that to all, and changes the memory that the short one has until the long
-// one fits. Then what memory is left is filled, and the search goes on as Search does.
+// RepeatSearch is our own method for steps with repeated blocks. It searches a step with about a
+// dozen blocks, unrolls the result to all, and adapts the memory of the short step until the long
+// one fits. Then it fills the remaining memory and continues as Search.
 //
-// The same seed and number of rounds give the same plan. The end of ctx ends it with the
-// best plan until then. The error wraps plan.ErrNoPlan where no blocks repeat.
+// It is deterministic for a seed and number of rounds, and returns the best plan so far when ctx
+// ends. The error wraps plan.ErrNoPlan if no blocks repeat.
 func RepeatSearch(ctx context.Context, v *rematgraph.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -84,10 +84,11 @@ func MaxExcess(x *rematgraph.Schedule, limits []float64) float64 {
 	return over
 }
 
-// Aim looks for the memory of Short, in whole bytes, at which what try makes of it for all blocks
-// takes so many bytes. It calls try so often, with k = 0, 1, … and the memory, or until that is not ok;
-// try says by how much too many bytes are taken. As long as it is always too many or never, the next memory is less by the
-// part of that which its blocks have; then it is between the last two of either side (false position).
+// Aim searches for the memory of Short, in integer bytes, with which the unrolled plan of try takes
+// the given bytes. It calls try at most times times, with k = 0, 1, … and the memory, or until ok
+// is false; over is by how many bytes the plan exceeds the target. While over always has the same
+// sign, the next memory changes by the share of Short in it; then it is interpolated between the
+// last two of either sign (false position).
 func (r *Repeated) Aim(bytes float64, times int, try func(k int, memory float64) (over float64, ok bool)) {
 	memory, part := r.memory(bytes)
 	type aimed struct{ memory, over float64 }
@@ -111,9 +112,9 @@ func (r *Repeated) Aim(bytes float64, times int, try func(k int, memory float64)
 	}
 }
 
-// memory returns how much of so many bytes Short has if every block has the same part of them,
-// and how much of a byte more or less. What a step takes at least and at most are linear in its
-// blocks, and so is what lies between.
+// memory returns the memory of Short in which every block has the same share of the given bytes,
+// and the change of it for each byte. The minimum and maximum memory of a step are linear in the
+// number of blocks, and so is what lies between.
 func (r *Repeated) memory(bytes float64) (short, part float64) {
 	low, _ := r.v.LeastBound()
 	shortLow, _ := r.Short.LeastBound()

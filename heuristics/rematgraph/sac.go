@@ -18,21 +18,21 @@ import (
 // small for it.
 type Discards func(m *training.Modules, budget float64) (r []float64, err error)
 
-// BySAC is the plan of PyTorch's selective activation checkpointing by MILP
-// (torch/distributed/_tools/sac_ilp.py): outer, its sac_milp, says which modules are checkpointed
-// and which part of their activations they discard, and inner, its
-// get_optimal_checkpointing_policy_per_module, which operations of such a module are saved in
-// what is left, equal modules with equal parts once. Random operations of a module are saved all
-// or none, those that may not run again always. What is not saved runs again right before the first
-// node that needs it.
+// BySAC returns the plan of PyTorch's selective activation checkpointing by MILP
+// (torch/distributed/_tools/sac_ilp.py). outer, its sac_milp, chooses which modules are
+// checkpointed and which fraction of their activations they discard. inner, its
+// get_optimal_checkpointing_policy_per_module, chooses the operations of such a module that are
+// saved; equal modules with equal fractions are solved once. Random operations of a module are all
+// saved or all recomputed; those that may not be recomputed are always saved. What is not saved is
+// recomputed right before the first node that needs it.
 //
-// A module is a layer of the file and a child of the root, to which the loss belongs; there they
-// are nested, and any may be checkpointed. Saved values that nobody reads any more are freed
-// here and kept there. What outer knows of memory is what there is at the boundaries of modules
-// before anything is computed again, so its max_m is not the peak; as in [ByLayers] a hundred
-// budgets are tried, parts of training.Modules.Peak, and of the plans that fit by replay the
-// fastest is taken. A solve of outer for each budget, and one of inner for each distinct module
-// and part. The error wraps plan.ErrNoPlan if no plan fits or no node is marked with a layer.
+// A module is a layer of the file and a child of the root, which also has the loss; in PyTorch
+// modules are nested, and any may be checkpointed. Saved values without further readers are freed
+// here and kept there. outer uses the memory at the boundaries of modules before any recomputation,
+// so its max_m is not the peak. As in [ByLayers], a hundred budgets are tried, fractions of
+// training.Modules.Peak, and the fastest plan that fits by replay is returned. One solve of outer
+// for each budget, and one of inner for each distinct module and fraction. The error wraps
+// plan.ErrNoPlan if no plan fits or no node is marked with a layer.
 func BySAC(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Discards,
 	inner Knapsack,
 ) (*plan.Plan, error) {
@@ -52,17 +52,18 @@ func BySAC(ctx context.Context, method string, v *rematgraph.View, p platform.Pl
 	})
 }
 
-// group is what is computed again together: an operation, or all random ones of a module.
+// group is a set of nodes that are recomputed together: an operation, or all random ones of a
+// module.
 type group struct {
 	nodes        []int
 	memory, time float64
 }
 
-// selective is a step by modules.
+// selective is a training step by modules.
 type selective struct {
 	v       *rematgraph.View
 	modules training.Modules
-	groups  [][]group // by module: what may run again, most memory for its time first
+	groups  [][]group // by module: what may be recomputed, in order of decreasing memory per time
 	inner   saving
 }
 
@@ -102,10 +103,10 @@ func newSelective(v *rematgraph.View, inner Knapsack) *selective {
 	return s
 }
 
-// boundary returns what PyTorch's tracker of memory says of a module with these nodes where
-// nothing is checkpointed: the activations behind its forward, the most that its backward
-// takes more than is there before it, but for gradients of weights, and those before it. The most
-// is over all of its nodes; there it is of the instant at which all memory peaks.
+// boundary returns the results of PyTorch's memory tracker for a module with these nodes without
+// checkpointing: the activations after its forward, the maximum additional memory of its backward
+// without weight gradients, and the gradients before it. The maximum is over all of its nodes;
+// PyTorch takes it at the time of the global peak.
 func (s *selective) boundary(c *partition, forward, backward []int) (ta, ag, tg float64) {
 	v := s.v
 	begin := v.N
@@ -149,12 +150,12 @@ func (s *selective) boundary(c *partition, forward, backward []int) (ta, ag, tg 
 	return ta, ag, tg
 }
 
-// operations returns what may run again of a module with these forward nodes, by memory for
-// time as PyTorch's greedy order has it, and IA, ACM and ACT. The last node writes the output,
-// which is there in any case: it counts for no memory.
+// operations returns what may be recomputed of a module with these forward nodes, in order of
+// memory per time as in PyTorch's greedy order, and IA, ACM and ACT. The last node writes the
+// output, which is kept in any case and counts for no memory.
 func (s *selective) operations(c *partition, forward []int) (groups []group, ia, acm, act float64) {
 	var random group
-	once := false // whether a random node may not run again
+	once := false // whether some random node may not be recomputed
 	for k, j := range forward {
 		memory := s.v.Written[j]
 		if k == len(forward)-1 {
@@ -185,8 +186,9 @@ func (s *selective) operations(c *partition, forward []int) (groups []group, ia,
 	return groups, ia, acm, act
 }
 
-// partition returns the choice of nodes if modules discard the parts r: each saves what takes
-// most time in ceil((1 − r)·ACM), of which what may not run again has its own before all others.
+// partition returns the choice of nodes if modules discard the fractions r. Each saves the
+// operations of maximum time in ceil((1 − r)·ACM); operations that may not be recomputed take their
+// share first.
 func (s *selective) partition(r []float64) (*partition, error) {
 	c := newPartition(s.v)
 	for i, groups := range s.groups {

@@ -12,15 +12,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Search is a method of our own: ruin and repair of schedules of stages. It starts from
-// the best of the other methods, of greedy schedules and of what the time bound
-// suggests; each round keeps or drops a few values near each other, repairs the
-// schedule (see [state.repair]), fills what memory is left, and goes on from
-// there if that is not much worse, less and less so. It ends when it reaches
+// Search is our own method: ruin and recreate on schedules in stages. It starts from the best of
+// the other methods, of greedy schedules and of the choices of the time bound. Each round keeps or
+// drops a few neighbouring values, repairs the schedule (see [state.repair]), fills the remaining
+// memory, and accepts the result by simulated annealing. It stops when it attains
 // rematgraph.View.TimeBound.
 //
-// The same seed and number of rounds give the same plan. The end of ctx ends it
-// with the best plan until then. A round takes O(n·degree) moves.
+// It is deterministic for a seed and number of rounds, and returns the best plan so far when ctx
+// ends. A round takes O(n·degree) moves.
 func Search(ctx context.Context, v *rematgraph.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
@@ -33,15 +32,15 @@ func Search(ctx context.Context, v *rematgraph.View, p platform.Platform, seed u
 	return fit("search", s.best, p)
 }
 
-// SearchStageLimits is Search with a limit for each stage, beside a link over which what is more can
-// leave: it returns the fastest schedule that it finds, nil if it finds none. It begins
-// with those of from that are schedules of v and fit, too.
+// SearchStageLimits is Search with a memory limit for each stage, for plans with a link that
+// offload the excess. It returns the fastest schedule found, nil if there is none. It starts also
+// from those of from that are schedules of v and fit.
 func SearchStageLimits(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int,
 	from ...*rematgraph.Schedule,
 ) *rematgraph.Schedule {
 	s := &search{ctx: ctx, v: v, limits: limits, r: rand.New(rand.NewPCG(seed, 0)), from: from}
 	s.bound = func(memory float64) rematgraph.TimeBound {
-		b := v.TimeBound(memory) // of which only where to begin is true beside a link
+		b := v.TimeBound(memory) // with a link only its starting points are valid
 		b.Seconds = v.Graph.TotalTime()
 		return b
 	}
@@ -60,7 +59,7 @@ func (s *search) run(rounds int) {
 	}
 }
 
-// runs is the number of times that Search cools down.
+// runs is the number of annealing runs of Search.
 const runs = 4
 
 // search is a run of Search.
@@ -76,7 +75,7 @@ type search struct {
 	lowest float64                                   // the seconds of that
 }
 
-// most is the largest limit.
+// most returns the largest limit.
 func (s *search) most() float64 { return slices.Max(s.limits) }
 
 // fits reports whether every stage keeps to its limit.
@@ -97,7 +96,7 @@ func (s *search) done() bool {
 	return s.stop() || s.best != nil && s.least <= s.lowest*(1+plan.Tolerance)
 }
 
-// noise returns random factors around 1: exp of so many standard deviations.
+// noise returns random factors around 1: exp of a normal variate with the given standard deviation.
 func (s *search) noise(deviation float64) func() float64 {
 	return func() float64 { return math.Exp(deviation * s.r.NormFloat64()) }
 }
@@ -148,8 +147,8 @@ func (s *search) start(rounds int) {
 	}
 }
 
-// leastPlan returns the plan of least memory that is known, if it fits. It need not
-// be a schedule of stages.
+// leastPlan returns the known plan with the minimum memory, if it fits. It need not be a schedule
+// of stages.
 func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	least := v.Least()
 	if platform.Fits(least.High, p.Memory) {
@@ -163,14 +162,13 @@ func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		size(p.Memory), size(least.Low), size(least.High))
 }
 
-// largeGraph is the number of nodes beyond which what takes long and rarely
-// helps is left out: a repair of store-all takes hundreds of moves, the
-// persistent program of a long chain minutes.
+// largeGraph is the number of nodes beyond which slow steps that rarely help are skipped: a repair
+// of store-all takes hundreds of moves, the persistent dynamic program of a long chain minutes.
 const largeGraph = 1500
 
-// HugeGraph is the number of nodes beyond which blocks that repeat come first (see Repeat), else the
-// schedule of the bound, and few moves are priced: of 2,659 nodes, with 2 s, that made the gap 2.8
-// instead of 0.1 %.
+// HugeGraph is the number of nodes beyond which repeated blocks are tried first (see Repeat), else
+// the schedule of the bound, and few moves are priced. With 2,659 nodes and 2 s, that made the gap
+// 2.8 instead of 0.1 %.
 const HugeGraph = 4000
 
 // guided returns the schedules that the time bound suggests, even if there is no time left, and
@@ -183,7 +181,7 @@ func (s *search) guided() (guesses []*rematgraph.Schedule) {
 		s.remember(x)
 		guesses = append(guesses, x.s)
 		if s.v.N > HugeGraph && s.best != nil && s.stop() {
-			break // of others the quickest of them is worth its time
+			break // in larger graphs only the fastest of them is worth its time
 		}
 	}
 	return guesses
@@ -274,14 +272,14 @@ func (s *search) remember(x *state) {
 	s.best, s.least = x.s.Clone(), x.total
 }
 
-// anneal runs so many rounds from the best schedule.
+// anneal makes the given number of rounds from the best schedule.
 func (s *search) anneal(rounds int) {
 	if rounds == 0 || s.done() {
 		return // to begin takes a tenth of a second of 10,000 nodes
 	}
 	x := newState(s.best.Clone(), s.limits)
 	x.stop = s.stop
-	spare := s.least - s.v.Graph.TotalTime() // the time of computing again
+	spare := s.least - s.v.Graph.TotalTime() // recomputation time
 	for k := range rounds {
 		if s.done() {
 			return
@@ -302,8 +300,8 @@ func (s *search) anneal(rounds int) {
 	}
 }
 
-// ruin changes a few values in stages near each other: it keeps some that are
-// computed again, or drops some that are retained.
+// ruin changes a few values in neighbouring stages: it keeps some recomputed ones, or drops some
+// retained ones.
 func (s *search) ruin(x *state) {
 	var moves []move
 	n := 1 + s.r.IntN(4)

@@ -9,8 +9,8 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// segments is the forward part of a graph cut at its articulation nodes: all
-// that leads from one layer to later forwards is what its last node writes.
+// segments is the forward part of a graph cut at its articulation nodes: later forwards read only
+// the output of the last node of an earlier layer.
 type segments struct {
 	v        *rematgraph.View
 	forwards int   // nodes 0..forwards-1 are forwards, no later ones are
@@ -67,8 +67,7 @@ func (s *segments) lastForward(i int) int {
 	return last
 }
 
-// firstBehind returns the first node behind the forwards that reads value i, N if
-// there is none.
+// firstBehind returns the first node after the forward part that reads value i, N if there is none.
 func (s *segments) firstBehind(i int) int {
 	for _, j := range s.v.Succ[i] {
 		if j >= s.forwards {

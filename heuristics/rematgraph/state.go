@@ -8,13 +8,12 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// state is a completed schedule that changes by small moves, each of which can
-// be taken back. The time and the peak memory of every stage follow along.
+// state is a completed schedule that changes by small moves, each of which can be undone. The time
+// and the peak memory of every stage are updated incrementally.
 //
-// A value that passes through a stage, neither read nor computed there, adds its
-// size to the peak of the stage and does nothing else; so a move costs one
-// step for every stage that it passes through, and a completion of the few
-// stages in which something is read or computed.
+// A value that passes through a stage, neither read nor computed there, only adds its size to the
+// peak of the stage. So a move costs one step for every stage that it passes through, and a
+// completion of the few stages in which something is read or computed.
 type state struct {
 	v        *rematgraph.View
 	s        *rematgraph.Schedule
@@ -23,9 +22,9 @@ type state struct {
 	time     []float64   // of each stage, seconds
 	peak     []float64   // of each stage, bytes
 	excess   float64     // Σ_t max(0, peak[t] - limits[t]), what the greedy lowers
-	over     int         // stages of which the peak does not fit
+	over     int         // number of stages whose peak does not fit
 	total    float64     // Σ_t time[t]
-	changed  []int       // scratch: the values of which a move changed whether S[t+1] has them
+	changed  []int       // scratch: the values for which a move changed their membership in S[t+1]
 	before   []uint64    // scratch: S[t] before completion
 	moving   []passage   // scratch: the values that a move flips
 	saved    []saved
@@ -33,15 +32,15 @@ type state struct {
 	passing  int      // the entries of saved from here on are of the changed values
 }
 
-// A passage is what a move flips of a value: whether it is retained into stage
-// from and those after it.
+// passage is what a move flips for a value: whether it is retained into stage from and those after
+// it.
 type passage struct{ value, from int }
 
-// saved is what a move overwrote: a whole stage, or one bit of S in the stages from first to
-// last, which a value passes through. One entry for each of these would fill the memory.
+// saved is what a move overwrote: a complete stage, or one bit of S in the stages from first to
+// last, through which a value passes. One entry for each of these stages would fill the memory.
 type saved struct {
 	first, last   int
-	value         int // < 0: the whole stage
+	value         int // < 0: a complete stage
 	time, peak    float64
 	total, excess float64
 	over          int
@@ -126,8 +125,8 @@ func (x *state) saveStage(t int) {
 	x.passing = len(x.saved)
 }
 
-// savePassage is called for the k-th changed value where it passes through stage t, after
-// the stages behind t.
+// savePassage records the k-th changed value where it passes through stage t, after the stages that
+// follow t.
 func (x *state) savePassage(t, k int) {
 	if at := x.passing + k; at < len(x.saved) {
 		x.saved[at].first = t
@@ -147,7 +146,7 @@ func (x *state) undo(mark int) {
 		x.saved = x.saved[:len(x.saved)-1]
 		if e.value >= 0 {
 			for t := e.first; t <= e.last; t++ {
-				x.peak[t] += x.pass(t, e.value) // sizes are whole: nothing is rounded
+				x.peak[t] += x.pass(t, e.value) // sizes are integers: no rounding
 			}
 		} else {
 			n := len(x.savedRow) - w - m
@@ -163,8 +162,8 @@ func (x *state) undo(mark int) {
 // forget makes what was done so far final.
 func (x *state) forget() { x.saved, x.savedRow = x.saved[:0], x.savedRow[:0] }
 
-// drop takes value i, which is retained into stage t, out of memory from its last
-// use before t to its next use from t on, where it is computed again.
+// drop evicts value i, which is retained into stage t, from its last use before t to its next use
+// from t on, where it is recomputed.
 func (x *state) drop(i, t int) {
 	from, to := t, t
 	for to < x.v.N-1 && !x.reads(to, i) {
@@ -177,8 +176,8 @@ func (x *state) drop(i, t int) {
 	x.flip(to)
 }
 
-// keep retains what stage t needs of what node j writes, which it computes again,
-// from where it was last in memory.
+// keep retains what stage t needs of the values of node j, which it recomputes, from where they
+// were last in memory.
 func (x *state) keep(j, t int) {
 	x.moving = x.moving[:0]
 	for _, i := range x.v.Writes[j] {
@@ -189,16 +188,15 @@ func (x *state) keep(j, t int) {
 	x.flip(t)
 }
 
-// origin returns the first stage from which value i is not retained, before stage
-// t, which computes it again.
+// origin returns the first stage from which value i is not retained before stage t, which
+// recomputes it.
 func (x *state) origin(i, t int) int {
 	for j := x.v.Writer[i]; !has(x.rowS(t-1), i) && !has(x.rowR(t-1), j); t-- {
 	}
 	return t
 }
 
-// movable reports whether value i may be dropped, to be computed again in stage t
-// or later.
+// movable reports whether value i may be dropped and recomputed in stage t or later.
 func (x *state) movable(i, t int) bool { return x.v.Until[x.v.Writer[i]] >= t }
 
 // flip changes whether the moving values are retained into their stages up to to,

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// shift is the delta of the curve.
+// shift is the offset delta of the curve.
 const shift = 1e-2
 
-// tradeoff is _get_sac_tradeoff_pwlf_stats of PyTorch (torch/distributed/_tools/sac_estimator.py):
-// the points of the part y of seconds that it takes to compute again what makes a part x of bytes,
-// if groups run again one behind the other. As there, a part is 0.01 larger than it is and costs
-// what the next larger one does, and of points with the same part the last counts.
+// tradeoff returns _get_sac_tradeoff_pwlf_stats of PyTorch
+// (torch/distributed/_tools/sac_estimator.py): for the fractions x of bytes, the fraction y of
+// seconds that recomputing them takes, if groups are recomputed one after the other. As there, a
+// fraction is 0.01 larger than it is and costs as much as the next larger one, and the last of
+// several points with the same fraction counts.
 func tradeoff(groups []group, bytes, seconds float64) (x, y []float64) {
 	x, y = []float64{shift}, []float64{0}
 	add := func(memory, time float64) {
@@ -30,13 +31,13 @@ func tradeoff(groups []group, bytes, seconds float64) (x, y []float64) {
 	return x[:len(x)-1], y[1:]
 }
 
-// pieces fits a function of at most two linear pieces to points by least squares: no bound on
-// them, nor need the steeper piece be the second. One point makes a constant.
+// pieces fits a function of at most two linear pieces to points by least squares. It is no bound on
+// them, and the steeper piece need not be the second. One point yields a constant.
 //
-// PyTorch looks for the breakpoint by differential evolution (pwlf). Here it is exact, after
-// Hudson (1966, Fitting segmented curves whose join points have to be estimated): the best is
-// one of the points, or where the best lines of those before and behind it meet between
-// them. O(points²).
+// PyTorch finds the breakpoint by differential evolution (pwlf). Here it is exact, after Hudson
+// (1966, Fitting segmented curves whose join points have to be estimated): the best one is one of
+// the points, or where the best lines of the points before and after it intersect between them.
+// O(points²).
 func pieces(x, y []float64) (slopes, intercepts []float64) {
 	if len(x) < 4 {
 		slope, intercept := line(x, y)
@@ -58,7 +59,7 @@ func pieces(x, y []float64) (slopes, intercepts []float64) {
 	for k := 1; k < len(x)-1; k++ {
 		try(x[k])
 		if k == len(x)-2 {
-			break // one point behind it: a breakpoint at x[k] is as good
+			break // one point after it: a breakpoint at x[k] is as good
 		}
 		s1, i1 := line(x[:k+1], y[:k+1])
 		s2, i2 := line(x[k+1:], y[k+1:])
@@ -69,7 +70,7 @@ func pieces(x, y []float64) (slopes, intercepts []float64) {
 	return slopes, intercepts
 }
 
-// line returns the line of least squares through points, the constant through one.
+// line returns the least-squares line through points, the constant through one.
 func line(x, y []float64) (slope, intercept float64) {
 	n := float64(len(x))
 	meanX, meanY := 0.0, 0.0
@@ -87,8 +88,8 @@ func line(x, y []float64) (slope, intercept float64) {
 	return slope, meanY - slope*meanX
 }
 
-// hinge returns the c of least squares of c0 + c1 x + c2 max(0, x − at), by the normal
-// equations. There must be two points up to at and one behind it.
+// hinge returns the least-squares c of c0 + c1 x + c2 max(0, x − at), by the normal equations.
+// There must be two points up to at and one after it.
 func hinge(x, y []float64, at float64) (c [3]float64) {
 	var a [3][4]float64
 	for k := range x {

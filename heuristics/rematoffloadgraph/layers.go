@@ -26,7 +26,7 @@ func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p p
 		return nil, err
 	}
 	var best *clock
-	err := rematgraph.ByLayersBeside(ctx, v, outer, inner, func(s *problemrematgraph.Schedule, away []bool) {
+	err := rematgraph.ByLayersWithLink(ctx, v, outer, inner, func(s *problemrematgraph.Schedule, away []bool) {
 		r := newRoute(v, s.Order())
 		if c, ok := r.run(p.Memory, p.Bandwidth, r.longest(away)); ok && (best == nil || c.now < best.now) {
 			best = c
