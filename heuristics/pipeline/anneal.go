@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// mostPerPeriod is how many mini-batches a period has at most that is annealed.
+	// mostPerPeriod is the maximum number of mini-batches a period that is annealed.
 	mostPerPeriod = 4
 	// annealWork is the work of annealing each number of them: moves times operations, a fifth of a microsecond each. Anneal
 	// has more.
@@ -23,7 +23,7 @@ const (
 	neighbourWork, neighbourGap = 1 << 17, 0.08
 	// leastMoves are needed to gain anything.
 	leastMoves = 1 << 10
-	// firstTemperature is how much longer a period may become at first.
+	// firstTemperature is the initial temperature, relative to the period.
 	firstTemperature = 0.02
 )
 
@@ -184,12 +184,12 @@ type orders struct {
 	critical []int
 }
 
-// demand is what an item of layers stores and needs, bytes.
+// demand is the memory of an item of layers, in memory units.
 type demand struct {
 	kept              float64 // of a mini-batch, from its F to its B
 	forward, backward float64 // in addition to what is stored before: while its F runs; while B does, less what is kept
 	afterF, afterB    float64 // what waits for the next item, or the one before, on the same processor
-	last              float64 // what waits for B behind its F: the loss
+	last              float64 // held between F and B of the last item: the loss
 }
 
 func newOrders(in *view.Instance, s *view.Pattern) *orders {
@@ -283,7 +283,8 @@ func (c *orders) memory(number map[int]int) {
 	}
 }
 
-// drawMove returns a resource and a place of it whose operation is to be swapped with the one behind it.
+// drawMove returns a resource and a position on it whose operation is to be swapped with the next
+// one.
 func (c *orders) drawMove(r *rand.Rand) (on, place int, ok bool) {
 	if r.IntN(offCritical) == 0 || len(c.critical) == 0 {
 		on = r.IntN(len(c.order))
@@ -303,7 +304,7 @@ func (c *orders) drawMove(r *rand.Rand) (on, place int, ok bool) {
 // One move in offCritical is not on the critical cycle.
 const offCritical = 8
 
-// swap swaps the operations at a place and behind it.
+// swap swaps the operations at a position and the next one.
 func (c *orders) swap(on, place int) {
 	list := c.order[on]
 	behind := (place + 1) % len(list)
@@ -404,7 +405,8 @@ func (c *orders) stagePeak(on int) (stored float64) {
 	return stored
 }
 
-// atStart returns how many of what is stored from behind a place to another, once every R places, are stored at place 0.
+// atStart returns how many of the values that are stored between two positions, once every R
+// positions, are stored at position 0.
 func atStart(from, to, R int) float64 { return float64(view.Between(from, to, 0, R)) }
 
 // retime finds the minimum period with these orders, and times of all operations. It reports false, and changes nothing, if

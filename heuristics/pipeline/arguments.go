@@ -8,7 +8,7 @@ import (
 	"workbench/model/proof"
 )
 
-// processors is a set of processors below 64; others are in none.
+// processors is a set of processors below 64; others are never members.
 type processors uint64
 
 // allProcessors has every processor, however many there are.

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// beamWidth is how many partial allocations a beam search keeps.
+	// beamWidth is the number of partial allocations that a beam search keeps.
 	beamWidth = 200
 	// beamWork bounds the width for long chains: width·n³.
 	beamWork = 1 << 28
-	// beamSimilar is how many of them may have the same loads, to beamLoads parts of the period.
+	// beamSimilar is the maximum number of them with equal loads, at a resolution of 1/beamLoads of
+	// the period.
 	beamSimilar = 3
 	beamLoads   = 8
-	// beamDecisions is what a pattern of one of them may take, beamPatterns the
-	// work on all patterns of a probe.
+	// beamDecisions is the maximum work on a pattern of one of them, beamPatterns that on all
+	// patterns of a probe.
 	beamDecisions = 100
 	beamPatterns  = 1 << 17
-	// beamLayers is the length of the longest chain of which patterns are looked
-	// for layer by layer.
+	// beamLayers is the maximum length of a chain whose patterns are searched layer by layer.
 	beamLayers = 40
 	// beamFirst and beamLast are the parts of the period that Search wants to gain
 	// by a beam at first and at least.
@@ -49,8 +49,9 @@ func (in *instance) beamSearch(s *view.Pattern) *view.Pattern {
 	return s
 }
 
-// beam looks for a pattern of period T or less among the best partial allocations, layer by layer: of those that are not
-// excluded the ones that leave most memory, and few with similar loads. O(width·n³) and the patterns.
+// beam searches for a pattern of period T or less among the best partial allocations, layer by
+// layer: those that are not excluded and leave the most memory, with few of similar loads.
+// O(width·n³) and the patterns.
 func (e *enumeration) beam(width int) {
 	if e.stopped || !e.possible() || !e.hasRoom(1) {
 		return
@@ -101,7 +102,8 @@ func (e *enumeration) appendExtended(longer []leaf, x leaf) []leaf {
 	return longer
 }
 
-// loadKey is a number for the load of the processor of the last layer and those of the others, whichever has which.
+// loadKey returns a key of the load of the processor of the last layer and those of the others, up
+// to permutation.
 func (e *enumeration) loadKey(last, used int) uint64 {
 	part := func(r int) uint64 { return uint64(e.load[r]/e.period*beamLoads) + 1 }
 	others := make([]uint64, 0, used)
@@ -118,7 +120,7 @@ func (e *enumeration) loadKey(last, used int) uint64 {
 	return key
 }
 
-// guess looks for a pattern of a whole allocation, without a proof that there is none.
+// guess searches for a pattern of a complete allocation, without proving that there is none.
 func (e *enumeration) guess() {
 	stages := e.stages()
 	e.found = e.listSchedule(stages)

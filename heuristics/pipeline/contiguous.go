@@ -54,15 +54,13 @@ func newContiguous(in *instance, cancel int) *contiguousDP {
 	return &contiguousDP{in: in, cancel: cancel, delay: make([]float64, size), end: make([]int, size)}
 }
 
-// allocationAt returns a contiguous allocation whose stages and communications take at
-// most T each and that fits with the groups of 1F1B*(T), or nil: none does, or
-// the caller wants no more.
+// allocationAt returns a contiguous allocation whose stages and communications take at most T each
+// and that fits with the groups of 1F1B*(T). It returns nil if there is none or the caller stops.
 //
-// With V the delay between the end of F_j and the start of B_j, a stage s(i,j)
-// is in group ⌈(V+U(i,j))/T⌉ ([004] 7.1.1), and the delay before it is
-// (V ⊕ U(i,j)) ⊕ C(i-1), which does not decrease with V: of all ways to put
-// layers j+1..n on p processors the one with the minimum V is the best, and no
-// discretisation is needed. O(P·n²).
+// With V the delay between the end of F_j and the start of B_j, a stage s(i,j) is in group
+// ⌈(V+U(i,j))/T⌉ ([004] 7.1.1), and the delay before it is (V ⊕ U(i,j)) ⊕ C(i-1), which does not
+// decrease with V. So of all ways to place layers j+1..n on p processors the one with the minimum V
+// dominates, and no discretisation is needed. O(P·n²).
 func (d *contiguousDP) allocationAt(period float64) []plan.Stage {
 	in, n := d.in, d.in.N
 	for k := range d.delay {

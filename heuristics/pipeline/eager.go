@@ -7,7 +7,7 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// eagerBatches is how many mini-batches [004] 6.5 simulates.
+// eagerBatches is the number of mini-batches that [004] 6.5 simulates.
 const eagerBatches = 500
 
 // eager returns the pattern into which eager 1F1B (Narayanan et al., SOSP 2019) of a contiguous allocation settles, nil if
@@ -73,7 +73,8 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *view.Pattern {
 	return settled(stages, items, f, b)
 }
 
-// settled returns the pattern of the smallest k such that the middle of a simulation repeats itself every k mini-batches.
+// settled returns the pattern of the smallest k for which the middle of a simulation repeats every
+// k mini-batches.
 func settled(stages []plan.Stage, items []view.Item, f, b []float64) *view.Pattern {
 	const from, to, most = eagerBatches / 2, eagerBatches * 4 / 5, 100
 	n := len(items)
@@ -94,7 +95,7 @@ func settled(stages []plan.Stage, items []view.Item, f, b []float64) *view.Patte
 	return nil
 }
 
-// eagerSteps is how many allocations bestEager simulates.
+// eagerSteps is the maximum number of allocations that bestEager simulates.
 const eagerSteps = 400
 
 // bestEager returns the best pattern of eager 1F1B in which every stage, not only the first, has a limit of mini-batches in

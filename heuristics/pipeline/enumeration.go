@@ -7,11 +7,12 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// enumeration is a depth-first search over the allocations that may have a pattern of period T a mini-batch or less,
-// 1-periodic or of any k, from the first layer to the last: the first layers have few places to be, for they store the
-// most. Each partial allocation is bounded (see partialAllocation.bound); for any k, nogoods exclude it, too, and jump
-// back (backjumping, Gaschnig 1979). Of a whole allocation, a 1-periodic pattern is looked for by a list scheduler and
-// then by PESP; for any k one that is left ends the enumeration. A node costs O(n²/P).
+// enumeration is a depth-first search over the allocations that may have a pattern of period T a
+// mini-batch or less, 1-periodic or of any k. It starts from the first layer, since the first
+// layers store the most and so have the fewest choices. Each partial allocation is bounded (see
+// partialAllocation.bound). For any k, nogoods exclude it too, with backjumping (Gaschnig 1979).
+// For a complete allocation a 1-periodic pattern is sought by a list scheduler and then by PESP;
+// for any k, one that remains ends the enumeration. A node costs O(n²/P).
 type enumeration struct {
 	partialAllocation
 	budget     int64 // work that is left
@@ -32,7 +33,7 @@ type enumeration struct {
 	nodes, decisions int64
 }
 
-// leaf is a whole allocation, or the beginning of one in a beam search.
+// leaf is a complete allocation, or a prefix of one in a beam search.
 type leaf struct {
 	owner []int   // of layers 0..l
 	used  int     // processors
@@ -76,8 +77,8 @@ func (e *enumeration) run() {
 	}
 }
 
-// descend places layer l and those behind it in all ways; used processors have layers, and the node is part of all
-// allocations.
+// descend enumerates the processors of layers l..N; used processors have layers, and the node is
+// part of all allocations.
 func (e *enumeration) descend(l, used int, part float64) {
 	e.nodes++
 	if e.budget--; e.nodes%256 == 0 && e.stop() {
@@ -149,8 +150,8 @@ func (e *enumeration) branch(l, used int, part float64) {
 	}
 }
 
-// leafOfAnyK looks for a nogood of a whole allocation. One that is left ends the enumeration: nothing is known of its
-// patterns.
+// leafOfAnyK searches for a nogood of a complete allocation. One that remains ends the enumeration,
+// since nothing is known of its patterns.
 func (e *enumeration) leafOfAnyK(used int, part float64) {
 	set, n, work := e.nogoods.exclude(&e.partialAllocation, used, e.budget)
 	e.budget -= work
@@ -168,9 +169,9 @@ func (e *enumeration) leafOfAnyK(used int, part float64) {
 	}
 }
 
-// leaf asks the list scheduler for a pattern of a whole allocation, and keeps the allocation for decideLeaves. A pattern
-// of a longer period is kept if it is better than what is known: few allocations are left at a short one, and the best
-// patterns are of some of these.
+// leaf runs the list scheduler on a complete allocation and keeps the allocation for decideLeaves.
+// A pattern of a longer period is kept if it improves on the incumbent: few allocations remain at a
+// short period, and the best patterns are among theirs.
 func (e *enumeration) leaf(used int, part float64) {
 	x := e.listSchedule(e.stages())
 	switch {
@@ -212,8 +213,8 @@ func (e *enumeration) withPlaced(x leaf, do func()) {
 	}
 }
 
-// decideLeaf looks for a pattern of a whole allocation, or a proof that it has none: of each processor alone first, all
-// else taking time only.
+// decideLeaf searches for a pattern of a complete allocation, or a proof that it has none: first
+// for each processor alone, where everything else is a delay.
 func (e *enumeration) decideLeaf(x leaf) {
 	e.bound(e.in.N, x.used) // for its delays
 	for r := range e.in.Procs {

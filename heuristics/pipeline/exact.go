@@ -13,13 +13,13 @@ import (
 	"workbench/model/proof"
 )
 
-// ExactResult is what Exact found out.
+// ExactResult is the result of Exact.
 type ExactResult struct {
 	Plan        *plan.Plan // the best 1-periodic plan, nil: none better than the start
 	OnePeriodic DualBound  // on 1-periodic patterns
 	AnyK        DualBound  // on all patterns
-	Allocations int64      // partial and whole ones that were looked at
-	Patterns    int64      // decisions about patterns of whole allocations
+	Allocations int64      // partial and complete ones that were visited
+	Patterns    int64      // decisions about patterns of complete allocations
 }
 
 // DualBound is a lower bound on the period of a mini-batch in seconds. Why says which argument excluded which part of the
@@ -55,15 +55,16 @@ const (
 	firstBudget = 1 << 18
 	// safe is the relative rounding of a proof.
 	safe = 1e-8
-	// leastGap is the smallest gap that is asked for.
+	// leastGap is the minimum gap.
 	leastGap = 5e-7
-	// firstStep is the step of the first probe: mostly that is all there is to gain.
+	// firstStep is the relative step of the first probe; usually no more can be gained.
 	firstStep = 0.02
-	// resolution is the relative width of an interval of periods that a round leaves open.
+	// resolution is the relative width of the interval of periods that a round leaves open.
 	resolution = 2e-3
-	// anyKGap is the gap to the bound for any k at which that is not raised further.
+	// anyKGap is the gap at which the bound for any k is not raised further.
 	anyKGap = 0.01
-	// mostVain is how often four times the work may raise the bound for any k by nothing before that is the end.
+	// mostVain is the number of consecutive fourfold increases of work without progress after which
+	// the bound for any k is final.
 	mostVain = 2
 )
 

@@ -7,22 +7,19 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// maxMicroBatches is how many micro-batches GPipe tries.
+// maxMicroBatches is the maximum number of micro-batches that GPipe tries.
 const maxMicroBatches = 32
 
-// GPipe returns the best schedule of GPipe (Huang et al., "GPipe: Efficient Training
-// of Giant Neural Networks using Pipeline Parallelism", 2019) with two allocations, PipeDream's
-// partition and the one with the smallest load that fits. The chain's
-// mini-batches are GPipe's micro-batches: k of them, k ≤ 32, run all their
-// forwards and then all their backwards as early as possible, and the pipeline
-// is flushed before the next k begin. This is a k-periodic pattern in which
-// every stage holds k mini-batches, the last one also their outputs. Of equal
-// periods the smallest k is returned. 64 partitions of O(P·n²), and O(k·P) a
-// schedule.
+// GPipe returns the best schedule of GPipe (Huang et al., "GPipe: Efficient Training of Giant
+// Neural Networks using Pipeline Parallelism", 2019) with two allocations, PipeDream's partition
+// and the one with the minimum load that fits. The mini-batches of the chain are GPipe's
+// micro-batches: k of them, k ≤ 32, run all their forwards and then all their backwards as early as
+// possible, and the pipeline is flushed before the next k start. This is a k-periodic pattern in
+// which every stage holds k mini-batches, the last one also their outputs. Of equal periods the
+// smallest k is returned. 64 partitions of O(P·n²), and O(k·P) a schedule.
 //
-// GPipe's own partition balances costs that the user estimates, and it computes
-// activations again during backwards; here partitions are those above, and all
-// activations are kept.
+// GPipe's own partition balances costs that the user estimates, and it recomputes activations
+// during backwards. Here partitions are those above, and all activations are kept.
 func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -47,8 +44,8 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	return best.Plan(in.Instance, "gpipe"), nil
 }
 
-// gpipe runs k mini-batches through the stages, first in, first out in both
-// directions. A resource is an item's alone.
+// gpipe runs k mini-batches through the stages, first in, first out in both directions. Each item
+// has its own resource.
 func (in *instance) gpipe(stages []plan.Stage, k int) *view.Pattern {
 	items := in.Items(stages)
 	n := len(items)

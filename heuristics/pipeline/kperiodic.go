@@ -7,13 +7,11 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// KPeriodic returns the best pattern by cancelled iterations ([004] after
-// Theorem 16) over all contiguous allocations: 1F1B*(T) with every (k+1)-th
-// mini-batch left out is k-periodic with period (k+1)T, and a stage of group
-// g > k holds g - ⌊g/(k+1)⌋ mini-batches instead of g. For each k < 2P, and for
-// 1F1B* itself, allocation and T are those of bestContiguous, so the plan is
-// never worse than that of OneFOneBStar. Of equal plans the one with the
-// smallest k is returned. O(P²·n²·log).
+// KPeriodic returns the best pattern by cancelled iterations ([004] after Theorem 16) over all
+// contiguous allocations. 1F1B*(T) with every (k+1)-th mini-batch omitted is k-periodic with period
+// (k+1)T, and a stage of group g > k holds g - ⌊g/(k+1)⌋ mini-batches, not g. For each k < 2P, and
+// for 1F1B* itself, allocation and T are those of bestContiguous, so the plan is never worse than
+// that of OneFOneBStar. Of equal plans the one with the smallest k is returned. O(P²·n²·log).
 func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

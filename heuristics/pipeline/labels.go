@@ -41,12 +41,12 @@ type labelSearch struct {
 type network struct {
 	steps  []step
 	room   []float64   // bytes by processor, for what mini-batches store
-	stored [][]float64 // behind as many steps, by processor: bytes of one mini-batch
+	stored [][]float64 // by number of completed steps and processor: bytes of one mini-batch
 }
 
-// step is what one processor does of a mini-batch in a row. In between it may do other steps, for which this one ends
-// later. When is left open, so what it stores is the minimum from its first layer on, and what it needs is that of its
-// first layer.
+// step is a sequence of consecutive layers of a mini-batch on one processor. The processor may run
+// other steps in between, which delay its end. Its timing is left open, so what it stores is the
+// minimum from its first layer on, and what it needs is that of its first layer.
 type step struct {
 	on, layers  int
 	time        int32 // units
@@ -55,7 +55,7 @@ type step struct {
 	need        float64
 }
 
-// verdict is what a search for a pattern ends with.
+// verdict is the result of a search for a pattern.
 type verdict int
 
 const (
@@ -67,15 +67,17 @@ const (
 const (
 	// gridUnits is the number of units of a period, to which times are rounded down.
 	gridUnits = 16384
-	// mostInside is how many mini-batches a label follows: a search that needs more is unknown.
+	// mostInside is the maximum number of mini-batches of a label; a search that needs more is
+	// unknown.
 	mostInside = 12
-	// mostRunning is how many steps that run on a processor may end before or behind another one, each by itself.
+	// mostRunning is the maximum number of running steps on a processor whose order of ends
+	// relative to a new one is branched on.
 	mostRunning = 3
-	// stopEvery is how many labels are extended before the caller is asked whether to stop.
+	// stopEvery is the number of extended labels between checks for a stop.
 	stopEvery = 1 << 10
 )
 
-// start is a step that may be the next one of its processor.
+// start is a step that may be the next one on its processor.
 type start struct {
 	batch, step int   // batch: index among those inside, -1 for a new one
 	ready       bool  // it is the next step of its mini-batch anywhere
@@ -167,13 +169,15 @@ func (c *labelSearch) findDeadlines() bool {
 	return false
 }
 
-// extend tries every step of x that may be the next to start. Processors depend on each other only by what
-// mini-batches bring, so
+// extend tries every step of x that may be the next to start. Processors depend on each other only
+// by the mini-batches that arrive, so
 //
-//   - if nothing that a processor has to do fits, it is in a deadlock, and x comes to an end;
-//   - an option that is alone on its processor starts as soon as it can, and nothing else is tried: whatever follows,
-//     it can as well be started first;
-//   - else some option is the next of all, and none that starts after another processor has started something.
+//   - if nothing that a processor has to do fits, it is in a deadlock, and x has no successor;
+//   - an option that is the only one on its processor starts as early as possible, and nothing
+//     else is tried:
+//     whatever follows, it can as well be started first;
+//   - otherwise some option is the first of all, and none starts after another processor has
+//     started one.
 func (c *labelSearch) extend(x *label) {
 	c.soonest = math.MaxInt32
 	var alone *start
@@ -247,9 +251,10 @@ func (c *labelSearch) list(x *label, r int) (busy int32, needed bool) {
 	return busy, ahead < len(c.steps)
 }
 
-// prune leaves out options of processor r before which another one that is ready, and after which no more is stored,
-// can be over: whatever starts with one of them is no worse with that first. It also finds by when r starts one of
-// the others, if nothing else starts before: one that is not ready takes the steps before it from then on.
+// prune removes options of processor r before which another one that is ready and stores no more
+// can be completed: any continuation that starts with one of them is no worse with that one first.
+// It also computes by when r starts one of the others if nothing else starts before: one that is
+// not ready takes the steps before it from then on.
 func (c *labelSearch) prune(x *label, r int, busy int32) {
 	k := c.options[r]
 	over := int32(math.MaxInt32)
@@ -281,8 +286,9 @@ func (c *labelSearch) prune(x *label, r int, busy int32) {
 	c.options[r] = k[:n]
 }
 
-// canBeFirst reports whether an option that is alone on processor r can be started before what starts sooner
-// elsewhere. It must not hide what its mini-batch runs, nor that a new one may take memory here.
+// canBeFirst reports whether the only option on processor r can be started before earlier starts
+// elsewhere. It must not hide what its mini-batch runs, nor that a new one may allocate memory
+// here.
 func (c *labelSearch) canBeFirst(x *label, o *start, r int) bool {
 	if !o.ready || o.by > o.at || c.stored[1][r] > 0 && r != c.steps[0].on {
 		return false
@@ -294,7 +300,7 @@ func (c *labelSearch) canBeFirst(x *label, o *start, r int) bool {
 	return c.end(x, o.batch, on) <= max(x.times[0], x.times[1+on])
 }
 
-// timeUntilReady is the time that a mini-batch takes until an option of it is ready.
+// timeUntilReady returns the time that a mini-batch takes until an option of it is ready.
 func (c *labelSearch) timeUntilReady(x *label, o start) int32 {
 	if o.batch < 0 {
 		return c.lead[o.step]
@@ -311,7 +317,8 @@ func (c *labelSearch) end(x *label, i, on int) int32 {
 	return x.times[1+len(c.room)+i] - s.delay
 }
 
-// starts starts an option as soon as it can, or when one that runs on that processor ends, but not after until.
+// starts starts an option as early as possible, or when a step that runs on that processor ends,
+// but not after until.
 func (c *labelSearch) starts(x *label, o *start, until int32) {
 	if o.at <= until {
 		c.start(x, o, o.at, o.at)
@@ -323,9 +330,9 @@ func (c *labelSearch) starts(x *label, o *start, until int32) {
 	}
 }
 
-// start starts an option at t; nothing else starts before now. Of those that run on the processor then, some end
-// before it, so that it has to wait for all that they still take, and the others behind it. Those that run the same
-// step end before.
+// start starts an option at t; nothing else starts before now. Some of the steps that run on the
+// processor then end before it, so it waits for all their remaining time; the others end after it.
+// Those that run the same step end before.
 func (c *labelSearch) start(x *label, o *start, t, now int32) {
 	if o.batch < 0 && t > gridUnits {
 		return
@@ -355,8 +362,8 @@ func (c *labelSearch) start(x *label, o *start, t, now int32) {
 	}
 }
 
-// follow makes the label behind an option if those of the running steps that are in before end before it. Where they
-// are too many, -1, each is as early as it may be either way.
+// follow adds the label after an option if the running steps in before end before it. If they are
+// too many, -1, each is as early as possible in either order.
 func (c *labelSearch) follow(x *label, o *start, t, now int32, before int) {
 	c.made++
 	s, procs, y := &c.steps[o.step], len(c.room), &c.child
@@ -381,8 +388,9 @@ func (c *labelSearch) follow(x *label, o *start, t, now int32, before int) {
 	}
 }
 
-// advance takes the mini-batch of an option, which is ready again then, a step further, from the position of x to that
-// of y. Times are relative to the deadline of the newest mini-batch, and nothing starts before the latest start.
+// advance moves the mini-batch of an option, which is ready again at ready, one step further, from
+// the position of x to that of y. Times are relative to the deadline of the newest mini-batch, and
+// nothing starts before the latest start.
 func (c *labelSearch) advance(x, y *label, o *start, ready int32) {
 	y.position, y.inside = x.position, x.inside
 	m, shift := 1+len(c.room)+o.batch, int32(0)
@@ -393,7 +401,7 @@ func (c *labelSearch) advance(x, y *label, o *start, ready int32) {
 		y.inside++
 		y.times = slices.Insert(y.times, m+1, ready)
 		shift = gridUnits
-	case o.step+1 == len(c.steps): // the oldest leaves
+	case o.step+1 == len(c.steps): // the oldest mini-batch completes
 		y.inside--
 		y.position[y.inside] = 0
 		y.times = y.times[:m]
@@ -418,7 +426,7 @@ func (c *labelSearch) late(x *label) bool {
 	return false
 }
 
-// priority is that of x: how far it is behind. Labels that are least behind are extended first.
+// priority returns by how much x is late. Labels with the smallest lateness are extended first.
 func (c *labelSearch) priority(x *label) int32 {
 	sum := x.times[0]
 	for _, p := range x.position[:x.inside] {

@@ -12,12 +12,12 @@ type label struct {
 	times  []int32
 }
 
-// position is at which step each mini-batch inside is, the newest first: how many steps it has started.
+// position has the number of steps that each mini-batch inside has started, the newest first.
 type position [16]uint8
 
-// labelStore has the labels of a search. Those at the same position are a bucket, in which none is as early as
-// another in every time. Times are packed, three in a word, each with a free bit above it, so that three are compared
-// at once. The next search uses the memory again.
+// labelStore has the labels of a search. Those at the same position form a bucket, in which none
+// dominates another one in every time. Times are packed, three in a word, each with a free bit
+// above it, so that three are compared at once. The next search reuses the memory.
 type labelStore struct {
 	procs    int
 	labels   []storedLabel
@@ -53,7 +53,7 @@ const (
 	laneMost  = 1 << (laneBits - 1)
 	leastTime = -laneMost / 2
 	laneGuard = laneMost<<(2*laneBits) | laneMost<<laneBits | laneMost
-	// Priorities are so many slots of so many units.
+	// The priority queue has queueSlots slots of queueWidth units.
 	queueSlots, queueWidth = 1 << 14, gridUnits / 512
 )
 
@@ -91,7 +91,7 @@ func (w *labelStore) pack(x *label) (packed []uint64, ok bool) {
 	return w.words[start:], true
 }
 
-// timeAt is the k-th of times that are packed.
+// timeAt returns the k-th of the packed times.
 func timeAt(packed []uint64, k int) int32 {
 	return int32(packed[k/3]>>(laneBits*(k%3))&(laneMost-1)) + leastTime
 }
@@ -122,7 +122,7 @@ func (w *labelStore) insert(x *label, from, behind int32) {
 	for k, id := range b.ids {
 		y := w.words[w.labels[id].words:][:b.size]
 		if noLater(y, packed) { // so that x removes none
-			b.ids[k], b.ids[k/2] = b.ids[k/2], id // it is asked sooner from now on
+			b.ids[k], b.ids[k/2] = b.ids[k/2], id // compared earlier from now on
 			w.words = w.words[:start]
 			return
 		}
@@ -170,7 +170,7 @@ func (w *labelStore) bucketOf(x *label, size int) int32 {
 	return at
 }
 
-// pop makes x a label that is least behind. It reports false if none is left.
+// pop sets x to a label with the smallest lateness. It reports false if none is left.
 func (w *labelStore) pop(x *label) bool {
 	for ; w.lowest < queueSlots; w.lowest++ {
 		for i := w.queue[w.lowest]; i != noLabel; i = w.queue[w.lowest] {

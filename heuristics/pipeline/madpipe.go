@@ -183,16 +183,15 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	return stages, high
 }
 
-// allocationAt is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2: it returns an allocation whose loads
-// are all at most T̂ and that fits by the estimates of 7.1.1, or nil if there is
-// none or the caller wants no more.
+// allocationAt is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2. It returns an allocation whose loads are all
+// at most T̂ and that fits by the estimates of 7.1.1. It returns nil if there is none or the caller
+// stops.
 //
-// The program walks from the end of the chain. Where [004] tabulates the period
-// over (j, p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the minimum V
-// with which layers j+1..L can be placed: loads are compared with T̂ as they
-// arise, and less delay never needs more memory nor leads to more delay.
-// O(P·Time·Memory·n²) at worst; stages longer than T̂ are not looked at, nor
-// states that are not reached or leave too little time for the layers before.
+// The dynamic program starts from the end of the chain. Where [004] tabulates the period over (j,
+// p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the minimum V with which layers j+1..L can
+// be placed: loads are compared with T̂ at once, and less delay never needs more memory nor leads
+// to more delay. O(P·Time·Memory·n²) in the worst case; stages longer than T̂ are skipped, and
+// states that are unreachable or leave too little time for the remaining layers.
 func (d *madPipeDP) allocationAt(period float64) []plan.Stage {
 	in, n, mems := d.in, d.in.N, d.grid.Memory
 	limit := period * (1 + view.Rounding)

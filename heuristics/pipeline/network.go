@@ -6,9 +6,9 @@ import (
 	"workbench/model/plan"
 )
 
-// networkBuilder makes the network of a label-setting search from an allocation. Layers of processors outside the
-// set, layers that are negligible or not placed yet, and first forwards that take next to no time are delays;
-// mini-batches would pile up behind the latter. Others are steps.
+// networkBuilder builds the network of a label-setting search from an allocation. Layers of
+// processors outside the set, negligible layers, unplaced layers, and first forwards of almost zero
+// duration are delays; mini-batches would accumulate after the latter. All others are steps.
 type networkBuilder struct {
 	network
 	unit  float64   // seconds
@@ -16,7 +16,7 @@ type networkBuilder struct {
 	wait  []float64 // by step: minimum seconds from its end to the next one
 }
 
-// firstDelay is the part of a period that first forwards may take and be delays.
+// firstDelay is the maximum fraction of a period for which first forwards are delays.
 const firstDelay = 0.05
 
 // network returns the network of layers 1..n of a set of processors, where layer n+1 is on another processor than layer
@@ -96,8 +96,8 @@ func (c *networkBuilder) delay(t float64) {
 	}
 }
 
-// add appends a layer to the last step, or a new step. It needs own bytes beside what is held, and waits bytes wait
-// behind it. Its time is less by what the verifier forgives.
+// add appends a layer to the last step, or a new step. It needs own bytes in addition to held, and
+// waits bytes wait after it. Its time is reduced by the tolerance of the verifier.
 func (c *networkBuilder) add(r int, time float64, held []float64, own, waits float64, join bool, width int) {
 	time = max(0, time-2*plan.Tolerance*gridUnits*c.unit)
 	units := int32(time / c.unit)

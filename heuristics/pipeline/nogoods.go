@@ -21,17 +21,17 @@ type nogoods struct {
 	stop   func() bool
 }
 
-// searcher runs the search over the layers 1..n of a set of processors, of which a step has at most width, for at most
-// as many labels. It returns the labels that it made, too.
+// searcher runs the search over the layers 1..n of a set of processors, with at most width layers a
+// step and at most most labels. It also returns the number of labels.
 type searcher func(a *partialAllocation, n int, set processors, width, most int) (verdict, int)
 
-// known is what searches for one key have shown.
+// known has the results of the searches for one key.
 type known struct {
 	verdict
 	made int // labels of a search that was unknown
 }
 
-// learned is a set of processors whose search was infeasible after that many labels.
+// learned is a set of processors whose search was infeasible after the given number of labels.
 type learned struct {
 	set  processors
 	made int
@@ -40,14 +40,16 @@ type learned struct {
 const (
 	// firstLabels and mostLabels are the labels of the first search of an allocation, and of the last.
 	firstLabels, mostLabels = 1 << 12, 1 << 21
-	// retried is the number of learned sets that are tried first on the next allocation, with retryLabels times as
-	// many labels: allocations that differ by a layer are excluded by the same processors.
+	// retried is the number of learned sets that are tried first on the next allocation, with
+	// retryLabels times as many labels: allocations that differ by a layer are usually excluded by
+	// the same processors.
 	retried, retryLabels = 6, 4
 	// minimizeLabels times as many labels, and minimizeLeast more, may a search have that makes a nogood smaller.
 	minimizeLabels, minimizeLeast = 4, 1 << 12
-	// aloneLabels are tried of a processor alone whenever a run of it ends.
+	// aloneLabels is the label limit for a single processor whenever a run of it ends.
 	aloneLabels = 1 << 8
-	// mostNogood is the number of processors of the largest nogood that is looked up where a run ends.
+	// mostNogood is the maximum number of processors of a nogood that is looked up at the end of a
+	// run.
 	mostNogood = 3
 )
 
@@ -103,8 +105,9 @@ func (g *nogoods) decide(a *partialAllocation, n int, set processors, most int) 
 	return v, made
 }
 
-// atRunEnd returns a known nogood, or one found by a short search of a processor alone, that excludes the end of the run
-// of layer l; the empty set if there is none. used processors are in use. O(used²).
+// atRunEnd returns a known nogood, or one found by a short search of a single processor, that
+// excludes the end of the run of layer l; the empty set if there is none. used processors are in
+// use. O(used²).
 func (g *nogoods) atRunEnd(a *partialAllocation, l, used int) (set processors, made int) {
 	q := a.owner[l]
 	if used > mostMinimized {
@@ -140,9 +143,10 @@ func (g *nogoods) lookUp(a *partialAllocation, set processors, l, from, used int
 	return 0
 }
 
-// exclude looks for a nogood of a whole allocation, with that work at most: among the sets that excluded the allocations
-// before, and of all processors with steps of fewer and fewer layers. It returns the set, empty if none was found, the
-// layers 1..n that it is about, and the work, a unit for as many labels as labelsAUnit.
+// exclude searches for a nogood of a complete allocation within a work budget: among the sets that
+// excluded earlier allocations, and over all processors with steps of fewer and fewer layers. It
+// returns the set, empty if none was found, the n of its layers 1..n, and the work, in units of
+// labelsAUnit labels.
 func (g *nogoods) exclude(a *partialAllocation, used int, budget int64) (set processors, n int, work int64) {
 	made := 0
 	spent := func() int64 { return int64(made / labelsAUnit) }
@@ -193,7 +197,7 @@ func (g *nogoods) exclude(a *partialAllocation, used int, budget int64) (set pro
 	return 0, 0, spent()
 }
 
-// labelsAUnit is how many labels cost as much as one node of the enumeration.
+// labelsAUnit is the number of labels that cost as much as one node of the enumeration.
 const labelsAUnit = 4
 
 // minimize makes a nogood smaller as long as searches stay infeasible with at most as many labels (deletion filter): it
@@ -225,10 +229,10 @@ func (g *nogoods) minimize(a *partialAllocation, set processors, n, used, most i
 	}
 }
 
-// mostMinimized is the number of processors in use up to which nogoods of some of them are looked for.
+// mostMinimized is the maximum number of processors in use for which nogoods are minimized.
 const mostMinimized = 16
 
-// lastOf is the last of layers 1..n on those processors, 0 if there is none.
+// lastOf returns the last of layers 1..n on those processors, 0 if there is none.
 func (a *partialAllocation) lastOf(set processors, n int) int {
 	for n > 0 && !set.has(a.owner[n]) {
 		n--
@@ -236,7 +240,7 @@ func (a *partialAllocation) lastOf(set processors, n int) int {
 	return n
 }
 
-// runBefore is the end of the run before that of layer n.
+// runBefore returns the end of the run before that of layer n.
 func (a *partialAllocation) runBefore(n int) int {
 	r := a.owner[n]
 	for n > 0 && a.owner[n] == r {

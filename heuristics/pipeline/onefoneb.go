@@ -29,19 +29,18 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 	return s.Plan(in.Instance, "1f1b"), nil
 }
 
-// PipeDream returns the best of the patterns of eager 1F1B over all NOAM, the
-// number of mini-batches in flight, as [004] 6.5 obtains solutions from
-// PipeDream: for each NOAM the partition that knows no memory and the one that
-// PipeDream reckons to fit are simulated for 500 mini-batches, and what the
-// pattern really holds decides. NOAM goes up to twice the number of processors,
-// as communications are items in flight as well. Of equal periods the smallest
-// NOAM is returned.
+// PipeDream returns the best of the patterns of eager 1F1B over all NOAM, the number of
+// mini-batches in flight, as [004] 6.5 obtains solutions from PipeDream. For each NOAM the
+// partition without memory limit and the one that PipeDream considers to fit are simulated for 500
+// mini-batches, and the true memory of the pattern decides. NOAM goes up to twice the number of
+// processors, as communications are items in flight as well. Of equal periods the smallest NOAM is
+// returned.
 //
-// A simulation that does not settle is no pattern, and [004] does not say what becomes of it: here it is replaced by 1F1B*
-// of its partition with the shortest period that fits.
+// A simulation that does not settle is no pattern, and [004] does not specify what to do. Here it
+// is replaced by 1F1B* of its partition with the shortest period that fits.
 //
-// O(P) partitions, simulations and schedules, each as in [OneFOneB] and [PipeDreamStar].
-// Where the platform has replicas it is [replicated].
+// O(P) partitions, simulations and schedules, each as in [OneFOneB] and [PipeDreamStar]. With
+// replicas it is [replicated].
 func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"workbench/model/platform"
 )
 
-// OneFOneBStar returns the best pattern of 1F1B* over all contiguous
-// allocations: at a given period a program over the layers finds the allocation
-// with the fewest mini-batches in flight, exactly, and the shortest period is
-// bracketed to rounding. What it returns is optimal among 1-periodic patterns
-// of contiguous allocations that run each stage as a whole and in the memory of
-// [004] 7.1.1; others may be better. O(P·n²·log).
+// OneFOneBStar returns the best pattern of 1F1B* over all contiguous allocations. At a given period
+// a dynamic program over the layers computes the allocation with the minimum number of mini-batches
+// in flight, exactly, and the shortest period is bracketed to rounding. The result is optimal among
+// 1-periodic patterns of contiguous allocations that run each stage without interruption in the
+// memory of [004] 7.1.1; others may be better. O(P·n²·log).
 func OneFOneBStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

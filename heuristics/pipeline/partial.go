@@ -31,7 +31,8 @@ func newPartialAllocation(x *relaxation) partialAllocation {
 	return a
 }
 
-// undo is what place changed. Values are saved, not subtracted, so that rounding does not add up.
+// undo is what place changed. Values are saved and not recomputed by subtraction, so rounding does
+// not add up.
 type undo struct {
 	link, other                              int
 	carried, computed, here, there, fwd, bwd float64
@@ -200,8 +201,8 @@ func (a *partialAllocation) needs(list []int) float64 {
 	return most
 }
 
-// stages returns the allocation layer by layer. Negligible layers go with the layer before, the first ones with the
-// layer behind.
+// stages returns the allocation layer by layer. Negligible layers are on the processor of the
+// previous layer, the first ones on that of the next.
 func (a *partialAllocation) stages() []plan.Stage {
 	list := make([]plan.Stage, a.in.N)
 	for l := 1; l <= a.in.N; l++ {
@@ -252,12 +253,12 @@ func (a *partialAllocation) occupancy(r int) bool {
 	return true
 }
 
-// occupancyLeast is the part of the memory from which on a layer's input counts for occupancy: smaller ones would
-// only hide what others hold.
+// occupancyLeast is the fraction of memory from which on the input of a layer counts for occupancy:
+// smaller ones would only hide what others hold.
 const occupancyLeast = 1e-3
 
-// headroom is what is left of a processor's memory for what mini-batches other than the one at work keep of its first
-// layers. Slices are indexed as the list of its layers.
+// headroom is the remaining memory of a processor for what mini-batches other than the current one
+// keep of its first layers. Slices are indexed as the list of its layers.
 type headroom struct {
 	own               []float64 // bytes that these layers keep of a mini-batch, up to each
 	forward, backward []float64 // while F and B of each layer run

@@ -26,7 +26,7 @@ import (
 type pesp struct {
 	task   bool // model of memory
 	period float64
-	n      int        // operations, in the order of the way
+	n      int        // operations, in the order of a mini-batch
 	d      []float64  // their durations
 	tasks  []pespTask // computations
 	limit  []float64  // by processor: bytes for hold and own
@@ -37,8 +37,8 @@ type pesp struct {
 	starts []float64 // that were found
 }
 
-// pespTask is what a computation stores: own bytes while it runs, and hold bytes of its layer for each mini-batch between
-// forward and backward.
+// pespTask is the memory of a computation: own bytes while it runs, and hold bytes of its layer for
+// each mini-batch between forward and backward.
 type pespTask struct {
 	op, processor     int
 	own               float64
@@ -65,7 +65,8 @@ type part struct {
 	skipped    int
 }
 
-// newPESP makes the problem of parts in the order of the chain. fixed is what processors store all the time.
+// newPESP returns the problem of parts in chain order. fixed is the memory that processors always
+// hold.
 func (e *enumeration) newPESP(parts []part, fixed []float64) *pesp {
 	n := 2 * len(parts)
 	c := &pesp{
@@ -153,7 +154,7 @@ func (c *pesp) solve() verdict {
 	return infeasible
 }
 
-// slack is the part of T that differences may be off by.
+// slack is the tolerance of differences, as a fraction of T.
 const slack = plan.Tolerance
 
 // tighten adds x_p ≥ x_o + w to D and reports whether that is possible. O(n²).
@@ -196,7 +197,8 @@ func (c *pesp) high(D []float64, o, p int) int {
 	return int(math.Floor((-D[p*c.n+o]-c.d[o])/c.period + slack))
 }
 
-// minBetween is the minimum number of mini-batches that have run one operation, but not another, when o starts.
+// minBetween returns the minimum number of mini-batches that have run one operation, but not
+// another, when o starts.
 func (c *pesp) minBetween(D []float64, op, other, o int) int {
 	return c.low(D, op, o) - c.high(D, other, o)
 }
@@ -274,8 +276,8 @@ func (c *pesp) propagate(D []float64) (next, low, high int) {
 	}
 }
 
-// memory reports whether what D says leaves the memory within its limit, and whether it learned more from that: how long
-// a layer may be in flight.
+// memory reports whether what D implies fits in memory, and whether it tightened D by limits on how
+// long a layer may be in flight.
 func (c *pesp) memory(D []float64) (fits, more bool) {
 	if !c.task {
 		return c.stageMemory(D)
@@ -297,8 +299,8 @@ func (c *pesp) memory(D []float64) (fits, more bool) {
 	return true, more
 }
 
-// during is the bytes that are stored at least while a task runs, and of these what other mini-batches store of its own
-// layer.
+// during returns the minimum bytes that are stored while a task runs, and of these what other
+// mini-batches store of its own layer.
 func (c *pesp) during(D []float64, t *pespTask) (bytes, here float64) {
 	bytes = t.own
 	for j := range c.tasks {
@@ -326,13 +328,13 @@ func (c *pesp) during(D []float64, t *pespTask) (bytes, here float64) {
 	return bytes, here
 }
 
-// flight is how long a mini-batch of a layer is in flight, at least.
+// flight returns the minimum time that a mini-batch of a layer is in flight.
 func (c *pesp) flight(D []float64, y *pespTask) float64 {
 	return D[y.forward*c.n+y.backward] + c.d[y.backward]
 }
 
-// inFlight is how many mini-batches of a layer are in flight at the peak, at least: behind F, and no fewer than on
-// average.
+// inFlight returns the minimum number of mini-batches of a layer in flight at the peak: after F,
+// and at least the average.
 func (c *pesp) inFlight(D []float64, y *pespTask) int {
 	return max(1, c.minBetween(D, y.forward, y.backward, y.forward)+1, int(math.Ceil(c.flight(D, y)/c.period-slack)))
 }

@@ -24,7 +24,7 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// Errors of what methods take beside an instance; those of instances are of
+// Errors of the arguments of methods other than the instance; those of instances are in
 // model/problem/pipeline.
 var (
 	ErrAllocation = errors.New("allocation unfit for the chain")
@@ -48,14 +48,13 @@ type Options struct {
 	Better func(*plan.Plan)
 }
 
-// instance is the view of a chain on a platform, which knows when to stop.
+// instance is a chain on a platform with a stop condition.
 type instance struct {
 	*view.Instance
 	better func(*plan.Plan)
 }
 
-// stopRows is how many rows of a table are filled before the caller is asked
-// whether it wants more.
+// stopRows is the number of table rows between checks for a stop.
 const stopRows = 32
 
 // stopped reports whether the caller wants no more.
@@ -83,7 +82,7 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 	return &instance{x, o.Better}, nil
 }
 
-// noPlan is the error of a method that found nothing.
+// noPlan returns the error of a method without a plan.
 func (in *instance) noPlan(method, why string) error {
 	if in.stopped() {
 		why = "in the time that there was"

@@ -7,12 +7,13 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// relaxation has what is computed once of an instance at a period T: which layers are negligible, and lower bounds
-// on the rest of the chain behind each layer. Slices are indexed by layer, 0..N+1.
+// relaxation has the data of an instance at a period T: which layers are negligible, and lower
+// bounds on the rest of the chain after each layer. Slices are indexed by layer, 0..N+1.
 //
-// Delays: let D_ℓ be the time from the start of F_ℓ to the end of B_ℓ. It is at least what lies between. In a
-// 1-periodic pattern F_ℓ and B_ℓ do not overlap modulo T, nor do the two communications of a cut, so it is V ⊕ U_ℓ
-// by [004] 7.1.2, V being the delay behind. For any k, delays add up.
+// Delays: let D_ℓ be the time from the start of F_ℓ to the end of B_ℓ. It is at least the time
+// between. In a 1-periodic pattern F_ℓ and B_ℓ do not overlap modulo T, nor do the two
+// communications of a cut, so it is V ⊕ U_ℓ by [004] 7.1.2, V being the delay after it. For any k,
+// delays add up.
 type relaxation struct {
 	in     *instance
 	period float64
@@ -20,7 +21,7 @@ type relaxation struct {
 
 	negligible []bool      // on no processor, with no cut next to it: its time is a delay
 	hold       []float64   // bytes that layer ℓ keeps of a mini-batch, 0 if negligible
-	cutF, cutB []float64   // seconds of the communications of a cut behind ℓ, 0 next to negligible layers
+	cutF, cutB []float64   // seconds of the communications of a cut after ℓ, 0 next to negligible layers
 	buffer     []float64   // bytes of that cut on each side
 	minDelay   []float64   // a lower bound on D_ℓ over all allocations of ℓ..N
 	work       []float64   // seconds of the layers from ℓ on
@@ -85,7 +86,7 @@ func (x *relaxation) delayAround(l int, v float64) float64 {
 	return view.Plus(v, x.in.UF[l]+x.in.UB[l], x.period)
 }
 
-// delayAcross returns the delay v with the two communications of the cut behind l around it.
+// delayAcross returns the delay v plus the two communications of the cut after l around it.
 func (x *relaxation) delayAcross(l int, v float64) float64 {
 	switch c := x.cut(l); {
 	case c <= 0:
@@ -119,7 +120,7 @@ func (x *relaxation) boundDelays() {
 		x.minDelay[l] = math.Inf(1)
 	}
 	x.minDelay[n+1] = 0
-	behind := make([]float64, n+1) // minimum delay behind layer j if there is a cut
+	behind := make([]float64, n+1) // minimum delay after layer j if there is a cut
 	for j := range behind {
 		behind[j] = math.Inf(1)
 	}
@@ -191,5 +192,5 @@ func (x *relaxation) sortPieces() {
 	}
 }
 
-// possible reports whether the bounds on the whole chain leave the period possible.
+// possible reports whether the bounds on the complete chain allow the period.
 func (x *relaxation) possible() bool { return !math.IsInf(x.minDelay[1], 1) }

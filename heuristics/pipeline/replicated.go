@@ -8,36 +8,34 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// mostReplicating is how many processors are looked at.
+// mostReplicating is the maximum number of processors that are considered.
 const mostReplicating = 256
 
-// replicated returns a pipeline whose stages may be on several processors, nil: none fits, as
-// PipeDream's optimizer has them (Narayanan et al., SOSP 2019, §3.1;
-// optimizer_graph_hierarchical.py): a stage of r replicas takes mini-batches in turn, and
-// behind each backward a replica takes 4(r-1)w/(rβ) to add up the gradients of the stage's
-// weights w, so that it is done with r mini-batches every (U + 4(r-1)w/(rβ))/r on average.
+// replicated returns a pipeline whose stages may have replicas on several processors, nil if none
+// fits. It follows PipeDream's optimizer (Narayanan et al., SOSP 2019, §3.1;
+// optimizer_graph_hierarchical.py): the r replicas of a stage take mini-batches in turn. After each
+// backward a replica takes 4(r-1)w/(rβ) for the all-reduce of the gradients of the stage's weights
+// w, so it completes r mini-batches every (U + 4(r-1)w/(rβ))/r on average.
 //
-// PipeDream makes the largest of these times and of 2a/(βr) of the cuts small, and leaves
-// memory and the schedule aside, or for a guess. Here all mini-batches run alike, a period
-// T of one later than the one before, by the idea of 1F1B* ([004] 7.1): an item of r
-// replicas, or the communication before it, has r·T for a mini-batch; its backward follows
-// as soon as it may, but does not overlap its forward modulo r·T. So x, the time between
-// the two, grows with the time V that all behind it takes, and what is in flight on a
-// replica, ⌊x/(rT)⌋+1 mini-batches, grows with x: at a given T the program over the layers
-// and the processors that are left keeps the minimum V, and finds a pipeline if there is one
-// that fits. T is bracketed, to rounding. Where memory does not bind it is PipeDream's
-// period or less, since a link between two replicas carries both ways a + δ, once in as
-// many mini-batches as both stages meet in, not 2a once in r.
+// PipeDream minimises the maximum of these times and of 2a/(βr) of the cuts, and ignores or
+// estimates memory and schedule. Here all mini-batches have the same times, a period T apart, as in
+// 1F1B* ([004] 7.1). An item of r replicas, or the communication before it, has r·T for a
+// mini-batch; its backward follows as early as possible, but does not overlap its forward modulo
+// r·T. So x, the time between the two, increases with the time V that all later items take, and the
+// mini-batches in flight on a replica, ⌊x/(rT)⌋+1, increase with x. At a given T a dynamic program
+// over the layers and the remaining processors keeps the minimum V, and finds a pipeline that fits
+// if there is one. T is bracketed, to rounding. If memory does not bind, it is at most PipeDream's
+// period, since a link between two replicas carries a + δ, both ways, once in as many mini-batches
+// as both stages meet in, not 2a once in r.
 //
-// The period has as many mini-batches as the least common multiple of the numbers of
-// replicas, of at most [view.Instance.MostTurns]. Where that of the best ones is larger, each
-// of [multiples] has its turn, with its divisors only, if they do with less than the best so
-// far: what is returned has the shortest period of all pipelines of that many mini-batches, of
-// [view.FewTurns] where there are more than 64 processors, that keep this rule. The rule costs a
-// pipeline a link behind more replicas than are after it, which really has the least common
-// multiple of both numbers of periods for a mini-batch.
-// O(P²·n²) for each of some periods, and O(P·d·n²) for each of 10 to 250 multiples, of which
-// d divisors are at most P, for P of at most 256: more processors are left idle.
+// The number of mini-batches of a period is the least common multiple of the numbers of replicas,
+// at most [view.Instance.MostTurns]. If that of the best ones is larger, each of [multiples] is
+// tried, with its divisors only, if they suffice for an improvement. The result has the shortest
+// period of all pipelines with that many mini-batches, [view.FewTurns] beyond 64 processors, that
+// follow this rule. The rule disadvantages a pipeline with a link after more replicas than are
+// after it, which really has the least common multiple of both numbers of periods for a mini-batch.
+// O(P²·n²) for each of some periods, and O(P·d·n²) for each of 10 to 250 multiples, d of whose
+// divisors are at most P, for P of at most 256: more processors remain idle.
 func (in *instance) replicated() *view.Pattern {
 	most := in.MostTurns()
 	if min(in.Platform.Processors, mostReplicating) > manyProcessors {
@@ -46,7 +44,7 @@ func (in *instance) replicated() *view.Pattern {
 	return in.replicatedOf(most, most)
 }
 
-// replicatedOf is replicated with periods of at most that many mini-batches, and so many where
+// replicatedOf is replicated with periods of at most most mini-batches, and at most tried where
 // multiples are tried.
 func (in *instance) replicatedOf(most, tried int) *view.Pattern {
 	x := newReplicator(in)
@@ -70,13 +68,12 @@ func (in *instance) replicatedOf(most, tried int) *view.Pattern {
 	return best
 }
 
-// manyProcessors is how many are too many to try all multiples.
+// manyProcessors is the number of processors beyond which not all multiples are tried.
 const manyProcessors = 64
 
-// multiples returns those least common multiples of numbers that are together at most sum,
-// and themselves at most most, that divide no other. Powers of different primes are together
-// no more than a product of them, so m is one if the powers of primes in it are together at
-// most sum.
+// multiples returns the least common multiples of numbers with sum at most sum that are at most
+// most and divide no other one. Powers of different primes sum to at most their product, so m is
+// one if the sum of its prime powers is at most sum.
 func multiples(sum, most int) (list []int) {
 	for m := most; m > 0; m-- {
 		divides := func(n int) bool { return n%m == 0 }
@@ -87,7 +84,7 @@ func multiples(sum, most int) (list []int) {
 	return list
 }
 
-// primePowers returns the sum of the powers of primes of which m is the product.
+// primePowers returns the sum of the prime powers whose product is m.
 func primePowers(m int) (sum int) {
 	for p := 2; m > 1; p++ {
 		power := 1
@@ -102,17 +99,17 @@ func primePowers(m int) (sum int) {
 	return sum
 }
 
-// replicator is the program of replicated.
+// replicator is the dynamic program of replicated.
 type replicator struct {
 	in       *instance
 	procs    int
 	multiple int         // of the numbers of replicas; 0: any
 	weight   []float64   // Σ W of layers 1..
-	delay    [][]float64 // [p][i]: minimum V behind layer i, whose later layers are on p processors
+	delay    [][]float64 // [p][i]: minimum V after layer i, whose later layers are on p processors
 	next     [][]taken
 }
 
-// A taken stage is that behind a layer: to where, and on how many processors.
+// taken is the stage after a layer: its last layer and its number of replicas.
 type taken struct{ to, copies int }
 
 func newReplicator(in *instance) *replicator {
@@ -127,7 +124,7 @@ func newReplicator(in *instance) *replicator {
 	return x
 }
 
-// least returns the stages of the shortest period of at most high, nil: none fit. None is
+// least returns the stages with the shortest period of at most high, nil if none fit. No period is
 // below low.
 func (x *replicator) least(low, high float64) (best []plan.Stage, period float64) {
 	best = x.stagesAt(high)
@@ -147,7 +144,7 @@ func (x *replicator) least(low, high float64) (best []plan.Stage, period float64
 	return best, high
 }
 
-// load is the largest time a mini-batch of a stage, or of a communication before one, over
+// load returns the maximum time of a mini-batch of a stage, or of a communication before one, over
 // its replicas.
 func (x *replicator) load(stages []plan.Stage) (load float64) {
 	items := x.in.Items(stages)
@@ -198,7 +195,7 @@ func (x *replicator) stagesAt(period float64) []plan.Stage {
 	return nil
 }
 
-// stagesFrom tries the stages behind layer i with that many copies.
+// stagesFrom tries the stages that start after layer i with the given number of replicas.
 func (x *replicator) stagesFrom(i, copies int, period float64) {
 	in := x.in
 	turn := float64(copies) * period
@@ -275,8 +272,8 @@ func (x *replicator) gaps(items []view.Item, period float64) []float64 {
 	return gaps
 }
 
-// fits reports whether the memory suffices for a stage with so much time between forward
-// and backward, of which a replica begins one each turn.
+// fits reports whether memory suffices for a stage with the given time between forward and
+// backward, of which a replica starts one each turn.
 func (x *replicator) fits(from, to int, gap, turn float64) bool {
 	return x.in.Fits(x.in.Needs(from, to, 1+int(gap/turn+view.Rounding)))
 }

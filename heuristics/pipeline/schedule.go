@@ -10,11 +10,10 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// Schedule is a method of our own, in place of the ILP of [004] 7.2: it returns a
-// 1-periodic pattern of an allocation, contiguous or not, the best that a list
-// scheduler finds for the stages without interruption, and for up to 16 layers also for the
-// layers one by one; it may miss patterns that there are. Up to 14 periods, each
-// tried up to eight times: see scheduler.
+// Schedule is our own method, in place of the ILP of [004] 7.2. It returns a 1-periodic pattern of
+// an allocation, contiguous or not: the best that a list scheduler finds for stages without
+// interruption, and for up to 16 layers also for single layers. It may miss existing patterns. Up
+// to 14 periods, each tried up to eight times: see scheduler.
 func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -30,7 +29,7 @@ func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Op
 	return s.Plan(in.Instance, "schedule"), nil
 }
 
-// fineLayers is the number of layers up to which they are scheduled one by one.
+// fineLayers is the maximum number of layers that are scheduled one by one.
 const fineLayers = 16
 
 // schedule returns the best pattern found of a period below the given one, or
@@ -66,7 +65,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 		high += c.items[i].Time() + c.items[i].Reduce
 	}
 	if high > below && in.N > fineLayers {
-		high = below * (1 - 1e-4) // not worth a search if there is nothing here
+		high = below * (1 - 1e-4) // not worth a search without a pattern here
 	}
 	if high < below {
 		if best = c.patternAt(high); best == nil {
@@ -89,31 +88,28 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	return best
 }
 
-// A scheduler places the operations of an allocation on circles of one period,
-// one a resource, from the end of the chain outwards: each forward as late as
-// possible before the next item's, each backward as early as possible after it.
-// That keeps mini-batches in flight for a short time; where every item has its
-// resource to itself it gives the groups of 1F1B*. An operation may also skip
-// the first place that is free, a few times in a schedule (limited discrepancy
-// search). Where that leaves gaps too short for anything, operations are placed
-// only next to others of their resource: with memory enough, that succeeds at
-// every period not below the loads.
+// scheduler places the operations of an allocation on circles of one period, one for each resource,
+// from the end of the chain outwards: each forward as late as possible before the next item's, each
+// backward as early as possible after it. That keeps mini-batches in flight briefly; if every item
+// has its own resource, it yields the groups of 1F1B*. An operation may also skip the first free
+// position, a few times in a schedule (limited discrepancy search). If that leaves gaps too short
+// for anything, operations are placed only next to others of their resource: with enough memory
+// that succeeds at every period not below the loads.
 //
-// All mini-batches run alike, each a period after the one before: the circle of a replica,
-// or of a link to one, is of as many periods as mini-batches alternate there.
+// All mini-batches have the same times, each a period after the previous one: the circle of a
+// replica, or of a link to one, has as many periods as mini-batches alternate there.
 type scheduler struct {
 	in     *instance
 	stages []plan.Stage
 	items  []view.Item
 	period float64
-	// resource numbers the resources of the items, busy[r] is what is on one, on which so
-	// many mini-batches take turns.
+	// resource numbers the resources of the items; busy[r] is what is on one, on which turns[r]
+	// mini-batches alternate.
 	resource []int
 	busy     [][]span
 	turns    []float64
 	f, b     []float64
-	// room[p] is what processor p has left for more than one mini-batch in
-	// flight of each of its stages.
+	// room[p] is the memory of processor p beyond one mini-batch in flight of each of its stages.
 	room, left []float64
 	places     []float64 // scratch: candidates, a stack
 	compact    bool      // operations are placed next to others only
@@ -309,7 +305,7 @@ func (c *scheduler) each(from, skips int, try func(place float64, skips int) boo
 	c.places = c.places[:from]
 }
 
-// circle is the time in which a resource serves one of each mini-batch that alternate there.
+// circle returns the time in which a resource serves one of each mini-batch that alternate there.
 func (c *scheduler) circle(r int) float64 { return c.turns[r] * c.period }
 
 // free reports whether an operation may start at t with those of resource r.

@@ -9,7 +9,7 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// searchSteps is how many allocations Search looks at per layer.
+// searchSteps is the number of allocations that Search tries per layer.
 const searchSteps = 60
 
 // Search is a method of our own: local search over allocations, contiguous or not, each scheduled as in Schedule. It starts
@@ -184,7 +184,7 @@ func (in *instance) eachAllocation(do func([]plan.Stage)) {
 	place(1, 0)
 }
 
-// improve is the local search from s.
+// improve runs the local search from s.
 func (in *instance) improve(s *view.Pattern) *view.Pattern {
 	if s == nil {
 		return nil
