@@ -8,30 +8,27 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// A budget drops parts of the functions of [splits] and [moves] that no plan uses
-// which takes, in most bytes, at most extra seconds for computing layers again.
-// What such plans use is left, so that the value at most bytes does not change
-// if it is within the budget; else there is none.
+// budget removes the parts of the functions of [splits] and [moves] that no plan uses which needs
+// at most most bytes and at most extra seconds of recomputation. The parts that such plans use
+// remain, so the value at most bytes does not change if it is within the budget; otherwise there is
+// none.
 //
-// Consider the part of C_FL(s,t,ℓ,·) from a breakpoint on; C_MP(s,t,·) is the
-// case ℓ = s. It needs at least m bytes and c seconds for computing layers s..t
-// again. Let H be what is left of most beside m, a_0 and a_{s-1}. In plans of
-// both kinds an ā is kept until its B.
+// Consider the part of C_FL(s,t,ℓ,·) from a breakpoint on; C_MP(s,t,·) is the case ℓ = s. It needs
+// at least m bytes, and c seconds of recomputation of layers s..t. Let H be the memory that remains
+// of most besides m, a_0 and a_{s-1}. In plans of both kinds an ā is kept until its B.
 //
-// While B_t runs, the ā_j of layers j < s that are stored take at most H bytes
-// (a_{s-1} not counted twice in ā_{s-1}), and each other one of these layers is
-// computed again later: lost(H) seconds at least, by the fractional knapsack of
-// [Bounds].
+// While B_t runs, the stored ā_j of layers j < s occupy at most H bytes (a_{s-1} is not counted
+// twice in ā_{s-1}). Each other one of these layers is recomputed later: for at least lost(H)
+// seconds, by the fractional knapsack of [Bounds].
 //
-// Layers s..ℓ-1 are computed once more after B_ℓ, as nothing of them is left.
+// Layers s..ℓ-1 are computed once more after B_ℓ, as nothing of them is stored.
 //
-// If t < N, layers s..t have been computed before B_N, and nothing of them was
-// left either: once more. And while B_N ran, y ≤ H bytes of ā_j with j < s were
-// stored, as these are kept until B_t, beside those of layers above t: for some
-// y, lost(y) and the loss of the latter in what is left of the memory by B_N
-// and y.
+// If t < N, layers s..t were computed before B_N, and nothing of them was kept either: once more.
+// And while B_N ran, y ≤ H bytes of ā_j with j < s were stored, as these are kept until B_t, in
+// addition to those of layers above t: for some y, the cost is lost(y) plus the loss of the latter
+// in the memory that B_N and y leave.
 //
-// Layers below s, s..t and above t are different, so the times add up.
+// The layers below s, s..t and above t are disjoint, so the times add up.
 type budget struct {
 	v           *model.View
 	most, extra float64
@@ -39,11 +36,12 @@ type budget struct {
 	until       []float64      // until[l] = Σ uF_1..l
 	below       []knapsackSums // of layers 1..s-1
 	above       []knapsackSums // of layers t+1..N-1
-	room        float64        // what B_N leaves
+	room        float64        // memory that B_N leaves
 }
 
-// newBudget is a budget for v, times rounded down; nil if ctx ends before. O(N² log N). Plans
-// of Revolve have no ā stored while the B of another layer runs: then nothing is kept.
+// newBudget returns the budget for v, with times rounded down; nil if ctx ends first. O(N² log N).
+// Plans of Revolve store no ā while the B of another layer runs: with revolve set no ā counts as
+// kept.
 func newBudget(ctx context.Context, v *model.View, most, extra float64, revolve bool) *budget {
 	sums := func(items []model.Stored) knapsackSums {
 		if revolve && len(items) > 0 {
@@ -130,8 +128,7 @@ func newKnapsackSums(items []model.Stored) knapsackSums {
 	return k
 }
 
-// lost is the time of what does not fit, parts of items being allowed to.
-// O(log items).
+// lost returns the time of what does not fit, with fractional items. O(log items).
 func (k *knapsackSums) lost(room float64) float64 {
 	last := len(k.size) - 1
 	if room < 0 {
@@ -145,8 +142,8 @@ func (k *knapsackSums) lost(room float64) float64 {
 	return lost
 }
 
-// split is the room for items of x, of so much for x and y together, with which
-// the least is lost. O(items).
+// split returns the part of the room for the items of x that minimises the total loss of x and y.
+// O(items).
 func split(x, y *knapsackSums, room float64) float64 {
 	i, j := 0, 0
 	for i+1 < len(x.size) {

@@ -11,8 +11,8 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// A Curve is the trade-off between memory and makespan of a dynamic program, up
-// to the memory it was made for. It holds the functions of the recurrence.
+// Curve is the trade-off between memory and makespan of a dynamic program, up to the memory for
+// which it was computed. It holds the functions of the recurrence.
 type Curve struct {
 	method string
 	c      *chain.Chain
@@ -43,7 +43,7 @@ type exactProgram interface {
 	// fill computes the functions, with most bytes of memory, a_0 included. With
 	// a budget they are complete only as far as it says.
 	fill(ctx context.Context, most float64, b *budget) error
-	// whole is the time that the best sequences spend on computing layers again.
+	// whole returns the recomputation time of the best sequences as a function of memory.
 	whole() *stepFunction
 	// append appends the best sequence in m bytes, enough for one.
 	append(q *model.Sequence, m float64)
@@ -100,9 +100,9 @@ func newCurve(ctx context.Context, method string, c *chain.Chain, memory float64
 	return k, nil
 }
 
-// solveExact returns the plan of a method. For long chains it looks for one with
-// little more recomputation than there must be (see [Bounds]; Revolve computes
-// all layers but the last again), and for more and more until there is one.
+// solveExact returns the plan of a method. For long chains it searches for one with little more
+// recomputation than necessary (see [Bounds]; Revolve recomputes all layers but the last), and
+// increases the limit until there is one.
 func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
 	k, err := prepare(method, c, p.Memory, slots)
 	if err != nil {

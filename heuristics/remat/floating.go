@@ -11,14 +11,13 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// Floating is the fastest plan with floating memory persistence ([004] R.1',
-// Theorem 5, Algorithms 1 and 2): the last stored activation may give way to a
-// later and larger one. The thesis calls it optimal, which it is not: it misses
-// plans that keep ā_ℓ and compute its input again. And (2.6) as printed accepts
-// sequences that do not fit, so that here moves of the stored activation are
-// checked, too. Sizes are not rounded to slots. An error wraps plan.ErrNoPlan
-// when no such plan fits, which proves nothing, when the context ends, or as a
-// *TooLargeError. Complexity as of [FloatingCurve].
+// Floating returns the fastest plan with floating memory persistence ([004] R.1', Theorem 5,
+// Algorithms 1 and 2): the last stored activation may be replaced by a later and larger one. The
+// thesis calls it optimal, but it misses plans that keep ā_ℓ and recompute its input. Moreover
+// (2.6) as printed accepts sequences that do not fit, so here moves of the stored activation are
+// checked, too. Sizes are not rounded to slots. An error wraps plan.ErrNoPlan if no such plan fits,
+// which proves nothing, if the context ends, or as a *TooLargeError. Complexity as of
+// [FloatingCurve].
 func Floating(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solveExact(ctx, "floating", c, p, 0)
 }
@@ -29,24 +28,23 @@ func FloatingPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (
 	return solveExact(ctx, "floating-printed", c, p, 0)
 }
 
-// FloatingCurve is the trade-off between memory and makespan of [Floating] up to
-// most bytes. O(N⁴) sums of two step functions of memory, O(N³) of which are
-// kept, 16 bytes a breakpoint: see [PersistentCurve].
+// FloatingCurve returns the trade-off between memory and makespan of [Floating] up to most bytes.
+// O(N⁴) sums of two step functions of memory, O(N³) of which are stored, 16 bytes a breakpoint: see
+// [PersistentCurve].
 func FloatingCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
 	return newCurve(ctx, "floating", c, most, 0)
 }
 
-// moves is the dynamic program of [004] Theorem 5. O(s,t,ℓ) is C_FL(s,t,ℓ,·) less
-// Σ_{s..t} uF + Σ_{ℓ..t} uB: the time spent on computing layers again. The
-// minimum of (2.6) over s', r and t' is taken in three steps, as s' and ℓ occur
-// together in no term of (2.7), and s occurs only with r:
+// moves is the dynamic program of [004] Theorem 5. O(s,t,ℓ) is C_FL(s,t,ℓ,·) less Σ_{s..t} uF +
+// Σ_{ℓ..t} uB: the recomputation time. The minimum of (2.6) over s', r and t' is taken in three
+// steps, as s' and ℓ occur together in no term of (2.7), and s occurs only with r:
 //
 //	Q(r,t,t',m) = min_{r≤s'<t'} O(s'+1,t,t',m-a_{s'})
 //	H(r,t,ℓ,m)  = min_{ℓ<t'≤t} Σ_{r≤h<t'} uF_h + Q(r,t,t',m) + O(r,t'-1,ℓ,m)
 //	C_2(s,t,ℓ,m): min over s≤r≤ℓ, a_{r-1} ≥ a_{s-1}, of H(r,t,ℓ,m-a_{r-1}+a_{s-1})
 //
-// The sequence runs F_r .. F_{s'} with a_{r-1} stored. (2.6) looks at m before
-// a_{s-1} gives way to the larger a_{r-1}; unless printed is set, Q asks for
+// The sequence runs F_r .. F_{s'} with a_{r-1} stored. (2.6) uses m before a_{s-1} is replaced by
+// the larger a_{r-1}; unless printed is set, Q requires
 //
 //	m ≥ M(F_h) for r ≤ h ≤ s', with a_{r-1} not counted.
 type moves struct {
@@ -121,7 +119,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 				first, later = 0, 0
 			}
 			for last := s + 1; last <= t; last++ {
-				// It is part of those of smaller r, which may have more left.
+				// It is part of those of smaller r, which may have more memory left.
 				e.shifted(d.cost(s+1, t, last), v.A[s], first, room)
 				if last > s+1 {
 					e.lower(0, &nothing, &q[last], 0, later, room)

@@ -12,28 +12,26 @@ import (
 	"workbench/model/proof"
 )
 
-// limits are those of the work of a search.
+// limits are the work limits of a search.
 type limits struct {
-	// states is the most states that the search may reach, some 200 bytes each; negative: no
+	// states is the maximum number of states of the search, some 200 bytes each; negative: no
 	// search.
 	states int
-	// steps is the most steps of functions that each dynamic program may keep, some 60
-	// bytes each.
+	// steps is the maximum number of steps of functions that each dynamic program may store, some
+	// 60 bytes each.
 	steps int
 }
 
 var optimumLimits = limits{states: 4 << 20, steps: 8 << 20}
 
-// Optimum is a method of our own: it returns a plan of least makespan among all
-// plans that the rules allow, with proof. It first computes the best canonical plan
-// and the lower bound of canonical plans (see the comment of canonical in
-// optimum_canonical.go); where the two differ, A* over the stored states decides.
-// Exponential at worst. The bound is the plan's own makespan where that is proved.
+// Optimum is our own method: it returns a plan with the proven minimum makespan of all valid plans.
+// It first computes the best canonical plan and the lower bound of canonical plans (see canonical
+// in optimum_canonical.go); if the two differ, A* over the stored states decides. Exponential in
+// the worst case. If the plan is proved optimal, the bound is its makespan.
 //
-// start is the best plan known, or nil. A limit or the end of ctx yield
-// the best plan and the best bound so far, Proved being false. The errors are a
-// *plan.Infeasible, or wrap plan.ErrNoPlan if a limit came before any plan was
-// found, or say what is wrong with the chain or the memory.
+// start is the best known plan, or nil. A limit or the end of ctx yields the best plan and the best
+// bound so far, with Proved false. The errors are a *plan.Infeasible, or wrap plan.ErrNoPlan if a
+// limit was reached before any plan was found, or say why the chain or the memory is invalid.
 func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan) (*proof.Optimum, error) {
 	t, err := newOptimum(c, p, start, optimumLimits)
 	if err != nil {
@@ -67,12 +65,11 @@ func (t *optimum) run(ctx context.Context) (*proof.Optimum, error) {
 	return t.result()
 }
 
-// runs is how often a plan of least time computes a layer at most. Between two
-// backwards each of the at most N values that are kept until the second has one
-// line of ancestors, in which no layer occurs twice; what is in none is not
-// needed. So there are N runs, times N backwards; a canonical plan has one sweep
-// between two backwards. Sums of paths that are longer than that may be rounded,
-// but not below what is exact.
+// runs returns how often a plan of minimum time computes a layer at most. Between two backwards
+// each of the at most N values that are kept until the second has one line of ancestors, in which
+// no layer occurs twice; what is in none is not needed. So there are N runs, times N backwards; a
+// canonical plan has one sweep between two backwards. Sums of longer paths may be rounded, but not
+// below an exact sum.
 func runs(n int) int {
 	if n <= maxSearched {
 		return n * n
@@ -80,8 +77,8 @@ func runs(n int) int {
 	return n
 }
 
-// optimum is the state of a run of Optimum. Times are those of z, of which sums
-// are exact: what is proved there is a bound on plans of v.
+// optimum is the state of a run of Optimum. Times are those of z, whose sums are exact: what is
+// proved there is a bound on plans of v.
 type optimum struct {
 	v, z *model.View
 	c    *chain.Chain
@@ -121,8 +118,8 @@ func (t *optimum) result() (*proof.Optimum, error) {
 	return r, nil
 }
 
-// Grains of the dynamic programs: memory is rounded to so many parts, then not
-// at all. The first takes little time and leaves something for limits.
+// Memory resolutions of the dynamic programs: parts of the memory, then exact. The first takes
+// little time and leaves a result if a limit ends the next.
 var grains = [...]float64{100, 2000, 0}
 
 // canonical runs the dynamic programs and, if need be, the search.
@@ -167,17 +164,16 @@ func (t *optimum) canonical(ctx context.Context) error {
 	return nil
 }
 
-// infeasible returns the error that no plan fits, with the least memory as far as
-// it is known.
+// infeasible returns the error that no plan fits, with the minimum memory as far as known.
 func (t *optimum) infeasible(ctx context.Context, low, high *canonical) error {
 	least, _, proved := leastMemory(ctx, low, high, t.o.states)
 	return t.v.TooLittle(max(least, t.v.Memory+1), whyLeast(proved))
 }
 
-// maxTables is the most memory for the tables of canonical, in bytes.
+// maxTables is the maximum memory for the tables of canonical, in bytes.
 const maxTables = 1 << 30
 
-// program runs a dynamic program with memory in so many parts, 0: exactly.
+// program runs a dynamic program with the memory divided into parts, 0: exactly.
 func (t *optimum) program(d *canonical, parts float64) {
 	d.reset()
 	d.limit = int64(t.o.steps)

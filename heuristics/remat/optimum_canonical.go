@@ -8,30 +8,28 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// canonical is a dynamic program over canonical plans, a class that holds the
-// persistent ([004] Theorem 6) and floating ones (Theorem 5, repaired) and the
-// move that these miss: keep ā_ℓ, drop its input, compute that input again just
-// before B_ℓ.
+// canonical is a dynamic program over canonical plans, a class that contains the persistent ([004]
+// Theorem 6) and floating ones (Theorem 5, repaired) and the move that these miss: keep ā_ℓ, drop
+// its input, recompute that input just before B_ℓ.
 //
 // # Canonical plans
 //
-// Phase t lasts from the end of B_{t+1} to the end of B_t. What is stored at its
-// beginning, below layer t, is a stack: items a_i or ā_i by increasing i. In a
-// canonical plan each phase has at most one sweep, F of consecutive layers,
-// from the top of the stack below t up to layer t, or up to t−1 if ā_t is
-// stored; it puts new items on top of the stack, and only the item it starts
-// from may be dropped for it. An ā stays until its B.
+// Phase t lasts from the end of B_{t+1} to the end of B_t. What is stored at its start, below layer
+// t, is a stack: items a_i or ā_i by increasing i. In a canonical plan each phase has at most one
+// sweep, F of consecutive layers, from the top of the stack below t up to layer t, or up to t−1 if
+// ā_t is stored. The sweep puts new items on top of the stack, and only the item it starts from may
+// be dropped for it. An ā is kept until its B.
 //
 // # Recurrence
 //
-// m is the memory not taken by the items below and by the base a_{s-1} or
-// ā_{s-1} itself. Bit "has" says that ā_t is stored when phase t begins (and
-// counted in m), bit "leaves" that ā_{ℓ-1} is stored when phase ℓ is over.
+// m is the memory not occupied by the items below and by the base a_{s-1} or ā_{s-1} itself. Bit
+// "has" is set if ā_t is stored when phase t starts (and counted in m), bit "leaves" if ā_{ℓ-1} is
+// stored when phase ℓ is over.
 //
 //	serve(has, leaves, s, t, ℓ, m)  phases t..ℓ, all from the base s−1, which is
-//	                                gone in the end
+//	                                dropped in the end
 //	push(has, leaves, s, t, ℓ, m)   the same, from an item that the sweep of
-//	                                phase t puts above the base; the base stays
+//	                                phase t puts above the base; the base is kept
 //	replace(…)                      as push, but the base is dropped in the sweep
 //
 //	serve(has, ·, t, t, t, m) = uF_t (unless has) + uB_t   if F_all_t and B_t fit
@@ -42,36 +40,33 @@ import (
 //	    Σ uF_{s..s'} + serve(has, leaves, s'+1, t, ℓ, m − a_{s'}),    s ≤ s' < ℓ
 //	    Σ uF_{s..ℓ-1} + serve(has, no, ℓ, t, ℓ, m − ā_{ℓ-1})          if leaves
 //
-// and replace is push with m + a_{s-1} after the sweep. The best canonical plan
-// takes serve(no, no, 1, N, 1, M − a_0). Without "has" and "leaves" this is
-// [004] (2.5)–(2.8) with (2.6) repaired. O(N³) functions of m, O(N) terms each.
+// and replace is push with m + a_{s-1} after the sweep. The best canonical plan has value serve(no,
+// no, 1, N, 1, M − a_0). Without "has" and "leaves" this is [004] (2.5)–(2.8) with (2.6) repaired.
+// O(N³) functions of m, O(N) terms each.
 //
 // # Lower bound
 //
-// If the memory of forwards is not checked (forwards is false), the value is a
-// lower bound on the makespan of any plan. Proof: relax the problem so that
-// memory is limited during backwards only. What a phase then costs is settled
-// by the sets S_t stored at B_t: every item of S_t that was not stored when the
-// phase began needs its layer, and all layers down to the next stored item,
-// once. Take a plan of least time for the relaxed problem.
+// If the memory of forwards is not checked (forwards is false), the value is a lower bound on the
+// makespan of any plan. Proof: relax the problem so that memory is limited during backwards only.
+// The cost of a phase then depends only on the sets S_t stored at B_t: every item of S_t that was
+// not stored when the phase started needs its layer, and all layers down to the next stored item,
+// once. Take a plan of minimum time for the relaxed problem.
 //
 //  1. It needs no sweep but that to ā_t and a_{t-1}. Consider the first phase t
 //     with another, from item i to items j_1 < j_2 < … of S_t, all below the
 //     item where the main sweep starts. If i is still in S_t, do the sweep in
-//     the next phase instead: B_t has less memory to find. If i is dropped and
-//     no larger than the new items together, keep i in their stead and do the
-//     sweep in the next phase. If i is larger, it was itself put there by a main
-//     sweep of an earlier phase, or is a_0 at the start of the first one; that
-//     sweep went past j_1, j_2, …, so keep these instead of i from there on.
-//     Until phase t, sweeps from i were to targets above the j: they become
-//     shorter.
-//  2. An ā_i that is dropped before B_i may be an a_i.
+//     the next phase: B_t then needs less memory. If i is dropped and no larger
+//     than the new items together, keep i in their place and do the sweep in
+//     the next phase. If i is larger, it was itself stored by a main sweep of an
+//     earlier phase, or is a_0 at the start of the first one; that sweep passed
+//     j_1, j_2, …, so keep these and not i from there on. Until phase t, sweeps
+//     from i were to targets above the j: they become shorter.
+//  2. An ā_i that is dropped before B_i can be replaced by a_i.
 //  3. So new items come on top of the stack only, and an item that is dropped
 //     without B was last used as the start of a sweep, while on top, and may be
 //     dropped with that sweep. This is a canonical plan. ∎
 //
-// If both values are equal, or the plan of the bound fits in memory, it is the
-// true optimum.
+// If both values are equal, or the plan of the bound fits in memory, it is the true optimum.
 type canonical struct {
 	v        *model.View
 	forwards bool      // check the memory of forwards, too
@@ -83,8 +78,9 @@ type canonical struct {
 	least     []float64 // by function: the memory from which on it is finite
 	ample     []float64 // by function: the memory from which on nothing is computed twice
 
-	// grain > 0, a whole number, rounds memory to its multiples, up if forwards is false, else
-	// down: the value stays what it is called, but there are fewer steps.
+	// grain > 0, an integer, is the memory resolution: memory is rounded to its multiples, up if
+	// forwards is false, else down. The value remains a bound or a plan, and functions have fewer
+	// steps.
 	grain float64
 
 	steps, limit int64           // levels kept, and how many may be
@@ -93,7 +89,7 @@ type canonical struct {
 	stopped      bool            // by either; values are meaningless from then on
 }
 
-// canonicalBytes is what newCanonical allocates for n layers.
+// canonicalBytes returns the bytes that newCanonical allocates for n layers.
 func canonicalBytes(n int) float64 {
 	return 40 * 4 * kinds * float64(n) * float64(n+1) * float64(n+2) / 6
 }
@@ -113,7 +109,7 @@ const (
 	kinds
 )
 
-// phases is a function of memory.
+// phases identifies a function of memory.
 type phases struct {
 	kind, has, leaves int // has, leaves: 0 or 1
 	s, t, l           int
@@ -136,15 +132,14 @@ func newCanonical(ctx context.Context, v *model.View, forwards bool) *canonical 
 	return d
 }
 
-// triples is how many triples 1 ≤ s ≤ ℓ ≤ t ≤ n there are.
+// triples returns the number of triples 1 ≤ s ≤ ℓ ≤ t ≤ n.
 func triples(n int) int { return n * (n + 1) * (n + 2) / 6 }
 
 func (d *canonical) index(c phases) int {
 	return d.page[c.t] + d.row[c.l] + c.s*4*kinds + c.kind*4 + c.has*2 + c.leaves
 }
 
-// exists says whether the function is defined: what is left behind lies above
-// the base.
+// exists reports whether the function is defined: an ā that remains lies above the base.
 func (c phases) exists() bool {
 	if c.s > c.l || c.l > c.t || c.s < 1 {
 		return false
@@ -155,8 +150,7 @@ func (c phases) exists() bool {
 	return c.l > c.s
 }
 
-// floor is the time that the function takes with unlimited memory, a lower
-// bound.
+// floor returns the time with unlimited memory, a lower bound on the function.
 func (d *canonical) floor(c phases) float64 {
 	return d.sum[c.t-c.has] - d.sum[c.s-1] + d.back[c.t] - d.back[c.l-1]
 }
@@ -198,14 +192,14 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 	if c.kind == replace {
 		base = v.A[c.s-1]
 	}
-	// held is what the sweep finds beside the base: the gradient and ā_t.
+	// held is what the sweep finds in addition to the base: the gradient and ā_t.
 	held := v.Delta[c.t]
 	if c.has == 1 {
 		held += v.Abar[c.t]
 	}
 	need := math.Inf(-1) // of the sweep without its last layer
 	for i := c.s; i < c.l; i++ {
-		before := 0.0 // a_{i-1} beside the base
+		before := 0.0 // a_{i-1} in addition to the base
 		if i > c.s {
 			before = v.A[i-1] - base
 		}
@@ -345,7 +339,7 @@ func (d *canonical) exactly(c phases, m, budget float64) level {
 	if d.stopped {
 		return s
 	}
-	// It may reach into its neighbours, of which there may be more than before.
+	// It may extend into its neighbours, whose number may have grown.
 	list = d.memo[at]
 	if k, found = find(list, m); found {
 		list = slices.Delete(list, k, k+1)
@@ -452,8 +446,8 @@ func (d *canonical) build(q *model.Sequence, c phases, m, budget float64) {
 	}
 }
 
-// buildAny appends the operations of a plan of c at memory m, of which there
-// must be one, however long it takes: the first terms that fit.
+// buildAny appends the operations of any plan of c at memory m, which must exist: it takes the
+// first terms that fit.
 func (d *canonical) buildAny(q *model.Sequence, c phases, m float64) {
 	if c.kind == serve && c.s == c.t {
 		d.end(q, c)
@@ -488,7 +482,7 @@ func (d *canonical) end(q *model.Sequence, c phases) {
 // sweep appends the forwards s..item of push or replace.
 func (d *canonical) sweep(q *model.Sequence, c phases, item int, abar bool) {
 	for i := c.s; i <= item; i++ {
-		kept := i == c.s && c.kind == push // the base stays
+		kept := i == c.s && c.kind == push // the base is kept
 		switch {
 		case i == item && abar:
 			q.All(i)
@@ -503,7 +497,7 @@ func (d *canonical) sweep(q *model.Sequence, c phases, item int, abar bool) {
 	}
 }
 
-// root is the whole chain.
+// root returns the function of the complete chain.
 func (d *canonical) root() phases { return phases{serve, 0, 0, 1, d.v.N, 1} }
 
 // reset forgets all levels.

@@ -10,14 +10,12 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// LeastMemory returns the least memory in bytes for which a plan exists, and a
-// plan that needs no more. If it is not proved to be the least (a limit on
-// states, or the end of ctx), memory is a lower bound, with the plan of least
-// memory that is known.
+// LeastMemory returns the minimum memory in bytes for which a plan exists, and a plan with that
+// peak. If proved is false (a limit on states, or the end of ctx), memory is a lower bound, with
+// the known plan of minimum memory.
 //
-// The least memory of canonical plans is an upper bound, that without the
-// memory of forwards a lower bound; where they differ a search over the stored
-// states decides. O(N⁴) and the search.
+// The minimum memory of canonical plans is an upper bound, that without the memory of forwards a
+// lower bound. If they differ, a search over the stored states decides. O(N⁴) and the search.
 func LeastMemory(ctx context.Context, c *chain.Chain) (memory float64, p *plan.Plan, proved bool, err error) {
 	v, err := model.Checked(c)
 	if err != nil {
@@ -34,8 +32,8 @@ func LeastMemory(ctx context.Context, c *chain.Chain) (memory float64, p *plan.P
 	return memory, q.Plan("least-memory", c, platform.Platform{Memory: q.Peak}), proved, nil
 }
 
-// leastMemory returns the least memory, or a lower bound on it if proved is
-// false, and the best plan.
+// leastMemory returns the minimum memory, or a lower bound on it if proved is false, and the best
+// plan.
 func leastMemory(ctx context.Context, low, high *canonical, states int) (memory float64, q *model.Sequence, proved bool) {
 	v := low.v
 	least := leastBound(low)
@@ -59,8 +57,8 @@ func leastMemory(ctx context.Context, low, high *canonical, states int) (memory 
 	return max(bound, least), q, false
 }
 
-// quickLeast is a lower bound on the memory of any plan of a chain that the
-// search takes, mostly the least memory, with what it is.
+// quickLeast returns a lower bound on the memory of any plan of a chain of at most maxSearched
+// layers, usually the minimum, with its reason.
 func quickLeast(v *model.View) (memory float64, why string) {
 	const states = 1 << 16
 	ctx := context.Background()
@@ -75,7 +73,7 @@ func whyLeast(proved bool) string {
 	return "a lower bound on the peak of any plan"
 }
 
-// leastBound is a lower bound on the least memory.
+// leastBound returns a lower bound on the minimum memory.
 func leastBound(low *canonical) float64 {
 	bound, _ := low.v.LeastBound()
 	return max(bound, low.least[low.index(low.root())]+low.v.A[0])
@@ -108,7 +106,7 @@ func (s *optimumSearch) bottleneck(ctx context.Context, least float64) (last int
 	return -1, s.upper, true
 }
 
-// peak notes a way to x that needs so much memory.
+// peak records a path to x with the given peak memory.
 func (s *optimumSearch) peak(x held, memory float64, from int32, by move) {
 	at, found := s.known[x]
 	if found && s.nodes[at].time <= memory || memory >= s.upper {

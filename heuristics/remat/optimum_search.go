@@ -9,27 +9,24 @@ import (
 	"workbench/model/proof"
 )
 
-// maxSearched is the length of the longest chain that a search takes: a set is
-// a word.
+// maxSearched is the maximum length of a chain for the search: a set is one word.
 const maxSearched = 63
 
-// held is a state: bit i of a and abar says whether a_i or ā_i is stored; next
-// is the next backward, δ_next is stored.
+// held is a state: bit i of a and abar is set if a_i or ā_i is stored; next is the next backward,
+// and δ_next is stored.
 type held struct {
 	a, abar uint64
 	next    int
 }
 
-// optimumSearch is A* over the stored states, under all rules of the problem,
-// and so complete. Its estimate of the remaining time is the bound of canonical
-// plans, taken from a state on.
+// optimumSearch is A* over the stored states, under all rules of the problem, and so complete. Its
+// estimate of the remaining time is the bound of canonical plans from a state on.
 //
-// Plans are in a normal form that costs nothing: no value is computed that is
-// stored or that no operation reads, and values are discarded right after the
-// last operation that reads them. So a step is a computation, with its input
-// discarded or not, and what is stored will be read. It follows that a_ℓ is not
-// stored when ā_ℓ is computed or B_ℓ runs, for nothing reads it thereafter. Where
-// ā and a have one size, there is F_all only: it leaves more.
+// Plans are in a normal form without loss of generality: no value is computed that is stored or
+// that no operation reads, and values are discarded right after the last operation that reads them.
+// So a step is a computation, with its input discarded or not, and every stored value will be read.
+// It follows that a_ℓ is not stored when ā_ℓ is computed or B_ℓ runs, for nothing reads it
+// thereafter. If ā and a have equal size, only F_all is used, which dominates.
 type optimumSearch struct {
 	v     *model.View // sums of its times are exact
 	low   *canonical
@@ -44,7 +41,7 @@ type optimumSearch struct {
 	excluded proof.States
 }
 
-// reached is a state and the best way to it so far.
+// reached is a state and the best path to it so far.
 type reached struct {
 	x    held
 	time float64
@@ -139,7 +136,7 @@ func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, don
 	return -1, s.upper, true
 }
 
-// addLabel notes a way to x.
+// addLabel records a path to x.
 func (s *optimumSearch) addLabel(x held, time float64, from int32, by move) {
 	at, found := s.known[x]
 	if found && s.nodes[at].time <= time {
@@ -161,7 +158,7 @@ func (s *optimumSearch) addLabel(x held, time float64, from int32, by move) {
 	}
 }
 
-// size is what is stored in x, with the gradient.
+// size returns the bytes stored in x, including the gradient.
 func size(v *model.View, x held) float64 {
 	sum := v.Delta[x.next]
 	for set := x.a; set != 0; set &= set - 1 {
@@ -223,11 +220,10 @@ func steps(v *model.View, x held, before float64, f func(y held, do move, durati
 	}
 }
 
-// remaining is a lower bound on the time from state x on: the proof of
-// canonical holds from any state if an item of the stack whose memory could
-// shrink by a sweep past it counts as little as it could shrink to. These
-// sweeps replace it by items above it, or make an ā of the a that comes next.
-// Every item will be read, so serves at least one phase.
+// remaining returns a lower bound on the time from state x on. The proof of canonical holds from
+// any state if an item of the stack whose memory could shrink by a sweep past it counts only the
+// size it could shrink to. Such sweeps replace it by items above it, or turn the a of the next
+// item into an ā. Every item will be read, so it serves at least one phase.
 func (s *optimumSearch) remaining(x held) float64 {
 	v := s.v
 	if x.next == 0 {
@@ -236,7 +232,7 @@ func (s *optimumSearch) remaining(x held) float64 {
 	set := (x.a | x.abar) & (1<<x.next - 1)
 	k := bits.OnesCount64(set)
 	item, below := make([]int, k+1), make([]float64, k+1)
-	light := math.Inf(1) // least a above
+	light := math.Inf(1) // minimum a above
 	for i, above := x.next-1, k; i >= 0; i-- {
 		bit := uint64(1) << i
 		if set&bit != 0 {

@@ -11,13 +11,12 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,
-// over all numbers of segments; of equals the one with the fewest segments. The end
-// of the context ends it with the best until then, √N segments being tried first. An
-// error wraps plan.ErrNoPlan when none fits, or was found by then. O(N²).
+// Periodic returns the fastest plan of PyTorch's checkpoint_sequential that fits, over all numbers
+// of segments; of equal ones the one with the fewest segments. √N segments are tried first, and the
+// end of the context ends it with the best so far. An error wraps plan.ErrNoPlan if none fits or
+// was found by then. O(N²).
 //
-// [004] 2.4.4 tries ten numbers of segments from 2 to 2√L only, and takes the
-// memory that comes out.
+// [004] 2.4.4 tries only ten numbers of segments from 2 to 2√L, and reports the resulting memory.
 func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	v, err := model.New(c, p.Memory)
 	if err != nil {
@@ -27,7 +26,7 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 	for i := 0; i <= segments(v) && (i == 0 || ctx.Err() == nil); i++ {
 		k := i
 		if i == 0 {
-			k = max(1, int(math.Sqrt(float64(v.N)))) // of about least memory
+			k = max(1, int(math.Sqrt(float64(v.N)))) // about the minimum memory
 		}
 		x := periodicPoint(v, k)
 		least = min(least, x.Memory)
@@ -44,18 +43,17 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 	return periodic(v, best).Plan("periodic", c, p), nil
 }
 
-// PeriodicSegments is the plan of checkpoint_sequential with k segments: of the
-// layers before the loss each segment has ⌊(N−1)/k⌋, and the last one the rest
-// and the loss. All but the last run twice, a segment's input being all that is
-// kept of it at first. Its memory is the plan's peak, whatever the platform. k
-// outside 1 .. N−1 is taken as the nearest of these. c must be valid. O(N).
+// PeriodicSegments returns the plan of checkpoint_sequential with k segments: of the layers before
+// the loss each segment has ⌊(N−1)/k⌋, and the last one also the rest and the loss. All but the
+// last run twice; at first only the input of a segment is kept. Its memory is the peak of the plan,
+// whatever the platform. k is clamped to 1 .. N−1. c must be valid. O(N).
 func PeriodicSegments(c *chain.Chain, k int) *plan.Plan {
 	v := model.FromChain(c)
 	s := periodic(v, k)
 	return s.Plan("periodic", c, platform.Platform{Memory: s.Peak})
 }
 
-// segments is the largest number of segments.
+// segments returns the maximum number of segments.
 func segments(v *model.View) int { return max(1, v.N-1) }
 
 func periodic(v *model.View, k int) *model.Sequence {

@@ -11,33 +11,31 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// Persistent is the fastest memory-persistent plan: what a plan stores it keeps
-// until the backward that needs it ([004] R.1, Theorem 6, Algorithms 3 and 4).
-// Sizes are not rounded to slots. Of plans that are as fast it is one with the
-// least peak. An error wraps plan.ErrNoPlan when no persistent plan fits, which
-// proves nothing about others, when the context ends, or as a *TooLargeError.
-// Complexity as of [PersistentCurve].
+// Persistent returns the fastest memory-persistent plan: what a plan stores it keeps until the
+// backward that needs it ([004] R.1, Theorem 6, Algorithms 3 and 4). Sizes are not rounded to
+// slots. Of equally fast plans it is one with the minimum peak. An error wraps plan.ErrNoPlan if no
+// persistent plan fits, which proves nothing about others, if the context ends, or as a
+// *TooLargeError. Complexity as of [PersistentCurve].
 //
-// Only what plans of little recomputation need is computed (see budget), so that
-// this takes less time than a curve.
+// Only what plans of little recomputation need is computed (see budget), so it takes less time than
+// a curve.
 func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solveExact(ctx, "persistent", c, p, 0)
 }
 
-// PersistentCurve is the trade-off between memory and makespan of persistent
-// plans up to most bytes.
+// PersistentCurve returns the trade-off between memory and makespan of persistent plans up to most
+// bytes.
 //
-// The cost C_MP(s,t,·) of [004] (2.9)–(2.10) is a non-increasing step function
-// of memory; these are computed as lists of breakpoints, exactly. O(N³) sums of
-// two such functions; they may have O(2^N) breakpoints, yet have hundreds to
-// thousands on networks. Space O(breakpoints), 16 bytes each; beyond 4 GiB it is
-// a *TooLargeError.
+// The cost C_MP(s,t,·) of [004] (2.9)–(2.10) is a nonincreasing step function of memory; it is
+// computed as a list of breakpoints, exactly. O(N³) sums of two such functions; they may have
+// O(2^N) breakpoints, but have hundreds to thousands on networks. 16 bytes a breakpoint; beyond 4
+// GiB it returns a *TooLargeError.
 func PersistentCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
 	return newCurve(ctx, "persistent", c, most, 0)
 }
 
-// splits is the dynamic program of [004] Theorem 6. f(s,t) is C_MP(s,t,·) less
-// Σ_{s..t} (uF + uB): the time spent on computing layers again.
+// splits is the dynamic program of [004] Theorem 6. f(s,t) is C_MP(s,t,·) less Σ_{s..t} (uF + uB):
+// the recomputation time.
 type splits struct {
 	v      *model.View // times rounded down
 	method string

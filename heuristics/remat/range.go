@@ -8,13 +8,12 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// Range returns the memory between which plans differ: high is the peak of
-// store-all, from which on nothing is computed twice; low is the least for which
-// a plan exists, as far as it is proved. It is the bound of package model, if
-// Persistent reaches that, or that of [LeastMemory] for chains that its search
-// takes. Of longer ones low is the least of Persistent or, beyond 1024 layers,
-// the peak of computing everything again for each backward; plans below that
-// may exist. c must be valid. O(N³), where LeastMemory is asked as that.
+// Range returns the memories between which plans differ. high is the peak of store-all, from which
+// on nothing is recomputed. low is the minimum for which a plan exists, as far as proved: the bound
+// of model/problem/remat if Persistent attains it, or that of [LeastMemory] for chains that its
+// search accepts. For longer chains low is the minimum of Persistent or, beyond 1024 layers, the
+// peak of recomputing everything for each backward; plans below that may exist. c must be valid.
+// O(N³), or as LeastMemory where that is used.
 func Range(c *chain.Chain) (low, high float64) {
 	v := model.FromChain(c)
 	high = storeAll(v).Peak
@@ -30,8 +29,8 @@ func Range(c *chain.Chain) (low, high float64) {
 	return low, high
 }
 
-// recomputeAll is the peak of F_ck 1, F_none 2 .. F_none ℓ-1, F_all ℓ, B ℓ for
-// ℓ = N..1 ([004] 4.4). O(N) as the forwards' needs are running maxima.
+// recomputeAll returns the peak of F_ck 1, F_none 2 .. F_none ℓ-1, F_all ℓ, B ℓ for ℓ = N..1 ([004]
+// 4.4). O(N), as the needs of forwards are running maxima.
 func recomputeAll(v *model.View) float64 {
 	peak, run := v.A[0]+v.Delta[v.N], 0.0
 	for l := 1; l <= v.N; l++ {
@@ -47,8 +46,8 @@ func needAll(v *model.View, s, t int) float64 {
 	return v.Abar[s] + max(v.Delta[t]+v.OF[s], v.Delta[s]+v.Delta[s-1]+v.OB[s])
 }
 
-// A least holds the least memory of persistent plans, for all s ≤ t, a_{s-1}
-// not counted: the recurrence of [004] Theorem 6 without times.
+// least has the minimum memory of persistent plans for all s ≤ t, without a_{s-1}: the recurrence
+// of [004] Theorem 6 without times.
 type least struct {
 	n int
 	// from[s*(n+1)+t] is the need of (s,t); to[t*(n+1)+k] that of (k+1,t) and a_k.

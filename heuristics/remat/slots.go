@@ -13,15 +13,15 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// ErrSlots is the error of a number of memory slots that means nothing.
+// ErrSlots reports an invalid number of memory slots.
 var ErrSlots = errors.New("bad number of memory slots")
 
-// mostSlots is the largest number of slots: sums of sizes in slots are exact.
+// mostSlots is the maximum number of slots, chosen so that sums of sizes in slots are exact.
 const mostSlots = 1 << 32
 
 // PersistentSlots returns the fastest persistent plan when each size is rounded up
-// to slots of 1/slots of the memory ([004] Alg. 3 and 4): [Persistent] on a chain of
-// whole slots, whose functions have at most one breakpoint a slot. The errors are
+// to slots of 1/slots of the memory ([004] Alg. 3 and 4): [Persistent] on a chain with
+// sizes in integer slots, whose functions have at most one breakpoint a slot. The errors are
 // those of Persistent, and [ErrSlots]. O(N³·slots) time, O(N²·slots) space.
 func PersistentSlots(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
 	return solveInSlots(ctx, "persistent-slots", c, p, slots)

@@ -7,7 +7,7 @@ import "math"
 // breakpoints are all there is of it.
 type stepFunction struct{ m, c []float64 }
 
-// at is the value at so much memory. O(log breakpoints).
+// value returns the value at memory m. O(log breakpoints).
 func (f *stepFunction) value(m float64) float64 {
 	if i := ahead(f.m, -1, m); i >= 0 {
 		return f.c[i]
@@ -27,7 +27,7 @@ func (f *stepFunction) push(m, c float64) {
 
 func (f *stepFunction) reset() { f.m, f.c = f.m[:0], f.c[:0] }
 
-// shifted makes f(m) = g(m − by) where m ≥ least, up to most.
+// shifted sets f(m) = g(m − by) for m from least to most.
 func (f *stepFunction) shifted(g *stepFunction, by, least, most float64) {
 	f.reset()
 	for i, m := range g.m {
@@ -45,16 +45,15 @@ type envelope struct {
 	gain, next stepFunction // a new function where it is below, and the new minimum
 }
 
-// lower lowers e to plus + f(m) + g(m − by) where that is below it, for m from
-// least to most. Parts that cannot be below are jumped over: as long as the sum
-// has not fallen below what e is now, it is not below e, which falls, too.
-// O(breakpoints), most often much less.
+// lower lowers e to plus + f(m) + g(m − by) where that is below it, for m from least to most. It
+// skips parts that cannot be below: until the sum falls below the current value of e, it is not
+// below e, which is nonincreasing too. O(breakpoints), usually much less.
 func (e *envelope) lower(plus float64, f, g *stepFunction, by, least, most float64) {
 	if len(f.m) == 0 || len(g.m) == 0 {
 		return
 	}
 	e.gain.reset()
-	end := plus + f.c[len(f.c)-1] + g.c[len(g.c)-1] // the least value of the sum
+	end := plus + f.c[len(f.c)-1] + g.c[len(g.c)-1] // the minimum of the sum
 	m := max(least, f.m[0], g.m[0]+by)
 	if len(e.m) > 0 && e.m[0] <= m && e.c[0] <= end {
 		return
@@ -116,7 +115,7 @@ func (e *envelope) merge() {
 	if i >= 0 && f.m[i] == g.m[0] {
 		i--
 	}
-	i++ // f is the minimum before g begins
+	i++ // f is the minimum before g starts
 	out.m, out.c = append(out.m[:0], f.m[:i]...), append(out.c[:0], f.c[:i]...)
 	for j, m := range g.m {
 		c, until := g.c[j], math.Inf(1)
@@ -156,7 +155,7 @@ func ahead(xs []float64, from int, x float64) int {
 // floats keeps copies of step functions in large blocks.
 type floats struct {
 	blocks [][]float64
-	used   int // blocks in use, the last of which has room
+	used   int // blocks in use; the last one has space
 }
 
 func (x *floats) keep(f *stepFunction) stepFunction {

@@ -7,9 +7,8 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// StoreAll is the plan without recomputation, that of PyTorch: F_all 1 .. F_all N,
-// B N .. B 1.
-// An error wraps plan.ErrNoPlan when it does not fit. O(N).
+// StoreAll returns the plan without recomputation, that of PyTorch: F_all 1 .. F_all N, B N .. B 1.
+// An error wraps plan.ErrNoPlan if it does not fit. O(N).
 func StoreAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	v, err := model.New(c, p.Memory)
 	if err != nil {
