@@ -10,26 +10,28 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// branching searches a component for a placement below a limit with penalties within a
-// budget, or proves that there is none. It generalises the search of Moffitt, MiniMalloc,
-// ASPLOS 2023, §5, from lifetimes to any graph of conflicts and to penalties.
+// branching searches a component for a placement below a limit with penalties within a budget, or
+// proves that there is none. It generalises the search of Moffitt, MiniMalloc, ASPLOS 2023, §5,
+// from lifetimes to any graph of conflicts and to penalties.
 //
-// Let S be such a placement with the least sum of offsets, and call a penalty respected if
-// it is not charged in S. In the order of their offsets in S, ties by number, every block
-// lies at the first offset, aligned and clear of what is reserved or pinned, from some
-// height on: that of the highest conflicting or respected block below it. Any lower offset
-// from that height on would be free, and charge nothing more. So blocks are placed in this
-// order, each at the offsets that follow from its placed neighbours. Cut off are:
+// Let S be such a placement with the minimum sum of offsets, and call a penalty respected if it is
+// not charged in S. In the order of their offsets in S, ties by number, every block lies at the
+// first offset, aligned and clear of what is reserved or pinned, from some height on: that of the
+// highest conflicting or respected block below it. Any lower offset from that height on would be
+// free, and charge nothing more. So blocks are placed in this order, each at the offsets that
+// follow from its placed neighbours. The search prunes:
 //
-//   - blocks that do not fit between the last offset and the limit, and cliques of
-//     conflicts whose blocks do not fit there together ("section inference");
-//   - states in which a block that is not placed could fall, free of charge, to where no
-//     later block comes: S would not be the lowest (dominance);
+//   - blocks that do not fit between the last offset and the limit, and cliques of conflicts
+//     whose blocks do not fit
+//     there together ("section inference");
+//   - states in which an unplaced block could fall, free of charge, to where no later block
+//     comes: S would not have the
+//     minimum sum (dominance);
 //   - of blocks with equal sizes and neighbours, all orders but that of their numbers;
-//   - states whose charges, those that every block incurs with placed ones, and those
-//     within cliques of conflicts and penalties ([placement.Pool.PenaltyBound]) are above
-//     the budget;
-//   - states that have failed with as much of the budget left.
+//   - states whose charges exceed the budget: those that every block incurs with placed ones,
+//     and those within cliques
+//     of conflicts and penalties ([placement.Pool.PenaltyBound]);
+//   - states that have failed with at least as much of the budget left.
 type branching struct {
 	c       *component
 	pinned  [][]placement.Range // by block: what it must avoid, sorted and merged
@@ -50,7 +52,7 @@ type branching struct {
 	remembered  int
 }
 
-// clique is blocks of which each may overlap no other, or at a penalty.
+// clique is a set of blocks no two of which may overlap, or only at a penalty.
 type clique struct {
 	blocks []int
 	grid   int64
@@ -151,7 +153,8 @@ func (s *branching) shuffle(round int, r *rand.Rand) {
 	}
 }
 
-// run searches with so many nodes at most. A placement is kept by the component.
+// run searches with at most the given number of nodes. The component keeps a placement that is
+// found.
 func (s *branching) run(ctx context.Context, limit, budget, nodes int64) verdict {
 	if s.failed[limit] == nil {
 		s.failed[limit] = map[[2]uint64]int64{}
@@ -175,8 +178,8 @@ func (s *branching) run(ctx context.Context, limit, budget, nodes int64) verdict
 	return s.node(0, -1, cost, budget)
 }
 
-// lowest returns the first offset from x on at which block a may lie beside what is reserved
-// and pinned.
+// lowest returns the first offset from x on at which block a may lie clear of what is reserved and
+// pinned.
 func (s *branching) lowest(a int, x int64) int64 {
 	b := &s.c.Blocks[a]
 	x = placement.AlignUp(x, b.Align)
@@ -188,7 +191,7 @@ func (s *branching) lowest(a int, x int64) int64 {
 	return x
 }
 
-// child is a block and where it is placed next.
+// child is a block and the offset at which it is placed next.
 type child struct {
 	block    int
 	at, cost int64
@@ -345,8 +348,9 @@ func (s *branching) unplaced(from int64) (sum int64) {
 	return sum
 }
 
-// state is a hash of all that decides what is below a node: the last block, which are left,
-// what is below each of them, and where placed blocks lie that they have penalties with.
+// state returns a hash of everything that the subtree of a node depends on: the last block, the
+// remaining blocks, what is below each of them, and the offsets of placed blocks with which they
+// have penalties.
 func (s *branching) state(from int64, last int) (key [2]uint64) {
 	add := func(a, b uint64) {
 		h := mix(a ^ mix(b))

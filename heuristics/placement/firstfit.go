@@ -9,7 +9,7 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// An Order says which buffers a greedy method places first.
+// Order is the order in which a greedy method places buffers.
 type Order struct {
 	Name    string
 	Compare func(in *placement.Instance, i, j int) int
@@ -59,13 +59,13 @@ type interval struct {
 	first, last int32
 }
 
-// mostInPiece is how long a piece grows before it is cut in two.
+// mostInPiece is the maximum length of a piece before it is cut in two.
 const mostInPiece = 256
 
 func (s *shelf) clear() { s.pieces = s.pieces[:0] }
 
-// gap returns the least offset at which so much is free in the sections from first
-// to last. O(placed).
+// gap returns the minimum offset at which room is free in the sections from first to last.
+// O(placed).
 func (s *shelf) gap(first, last int, room int64) int64 {
 	at := int64(0)
 	for k := range s.pieces {
@@ -87,8 +87,8 @@ func (s *shelf) gap(first, last int, room int64) int64 {
 	return at
 }
 
-// tightest returns the offset of the smallest gap that has so much room, the lowest
-// of equal ones; what is above everything counts as the largest. O(placed).
+// tightest returns the offset of the smallest gap with enough room, the lowest of equal ones; the
+// space above everything counts as the largest gap. O(placed).
 func (s *shelf) tightest(first, last int, room int64) int64 {
 	at, best, width := int64(0), int64(-1), int64(0)
 	for k := range s.pieces {
@@ -145,22 +145,22 @@ func extent(on []interval) piece {
 	return p
 }
 
-// shelves are the shelves of blocks of sections: of all of them, of an eighth and of a
-// 64th, those of a level half over each other. Whatever lives no longer than half a
-// block lies in one, so that what is placed far away in time is not looked at.
+// shelves has a shelf for each block of sections: of all of them, of an eighth and of a 64th; the
+// blocks of a level overlap by half. A buffer that lives no longer than half a block lies in one,
+// so buffers that were placed far away in time are not visited.
 type shelves struct {
 	step  []int // sections from a block of a level to the next, half its length
 	on    [][]shelf
 	fixed []fixedBuffer
 }
 
-// fixedBuffer is a buffer that every placement begins with.
+// fixedBuffer is a buffer with a fixed offset.
 type fixedBuffer struct {
 	*placement.Buffer
 	at int64
 }
 
-// leastStep is for how many sections blocks are worth their upkeep.
+// leastStep is the minimum number of sections for which blocks pay off.
 const leastStep = 8
 
 func newShelves(sections int) *shelves {
@@ -241,8 +241,8 @@ func BestFit(in *placement.Instance, order []int) []int64 {
 	return offsets
 }
 
-// Greedy returns the lowest of what a greedy method makes of the usual orders, of
-// the first one alone once ctx has ended. It stops at the load. O(n²) an order.
+// Greedy returns the lowest placement of a greedy method over the usual orders, or of the first
+// order alone once ctx has ended. It stops at the load. O(n²) an order.
 func Greedy(ctx context.Context, in *placement.Instance, place func(*placement.Instance, []int) []int64) []int64 {
 	var best []int64
 	load := in.Load()

@@ -1,5 +1,5 @@
-// Package placement has the methods that find offsets for buffers without a MILP
-// solver: greedy ones, a local search, and a search that proves the least height.
+// Package placement has the methods that find offsets for buffers without a MILP solver: greedy
+// ones, a local search, and a search that proves the minimum height.
 package placement
 
 import (
@@ -25,13 +25,13 @@ type Found struct {
 
 // Goal says when a search is done.
 type Goal struct {
-	// Enough ends the search at a height no larger; 0: it goes on to the least.
+	// Enough ends the search at a height no larger; 0: it continues to the minimum.
 	Enough int64
 	// Fit ends the search at a placement within the capacity: see [Method.Place].
 	Fit  bool
 	Seed uint64
-	// Rounds ends [Least] after so many, at the same placement on every machine; 0: as
-	// many as ctx allows.
+	// Rounds is the maximum number of rounds of [Least], which makes the placement equal on every
+	// machine; 0: as many as ctx allows.
 	Rounds int
 	// OnProgress receives every better placement or bound. It may be nil.
 	OnProgress func(height, bound int64)
@@ -105,11 +105,11 @@ func constructive() []func(*placement.Instance, []int) []int64 {
 	return []func(*placement.Instance, []int) []int64{FirstFit, Skyline, BestFit}
 }
 
-// part is a set of buffers that meets no other buffer, an instance of its own, and all
-// sets that are equal to it but for a shift in time.
+// part is a set of buffers whose lifetimes meet no other buffer, as a separate instance, and all
+// sets that are equal to it up to a shift in time.
 type part struct {
 	in      *placement.Instance
-	equal   [][]int // by set: its buffers in the whole, sorted by lifetime and size
+	equal   [][]int // by set: its buffers in the complete instance, sorted by lifetime and size
 	order   []int   // the buffers of in, sorted alike
 	offsets []int64
 	height  int64
@@ -117,7 +117,7 @@ type part struct {
 	why     []proof.Share // of bound
 	rises   placement.Rises
 	mender  *repairer // nil: it does not help
-	share   int       // of the placings of the whole, how many a repair has in the first round
+	share   int       // number of the placings of the complete instance for a repair in the first round
 	tree    *tree     // nil: too large for one, or not needed yet
 	tried   int       // attempts of the tree so far
 }
@@ -228,8 +228,8 @@ func (p *part) repair(ctx context.Context, round int, enough int64) {
 	}
 }
 
-// firstNodes is how many nodes, beside those of one dive, an attempt has in the
-// first round; firstVisits how many sections and buffers all attempts look at there.
+// firstNodes is the number of nodes, in addition to those of one dive, of an attempt in the first
+// round; firstVisits is the number of sections and buffers that all attempts visit there.
 const firstNodes, firstVisits = 500, 10_000_000
 
 // shares of what lies between bound and height, upside down, are the heights that are tried.
@@ -278,9 +278,9 @@ func (p *part) raiseTo(bound int64, t *tree) {
 	}
 }
 
-// restart returns how many times the nodes of the first cycle a cycle has: 1, 2, then those
-// of Luby, Sinclair and Zuckerman, Optimal Speedup of Las Vegas Algorithms, 1993, which are
-// mostly small. A dive finds what another misses, and states that have failed stay known.
+// restart returns the length of a cycle, relative to the first: 1, 2, then the sequence of Luby,
+// Sinclair and Zuckerman (Optimal Speedup of Las Vegas Algorithms, 1993), most of whose terms are
+// small. A dive finds what another misses, and states that have failed remain known.
 func restart(cycle int) int64 {
 	if cycle < 2 {
 		return 1 << cycle
@@ -294,7 +294,7 @@ func restart(cycle int) int64 {
 	}
 }
 
-// tries is how many ways there are to search in a round.
+// tries is the number of search strategies of a round.
 const tries = int(sectionBys) * 3
 
 // prepare chooses the rule and the order of an attempt: buffers of long lifetime,

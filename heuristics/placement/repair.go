@@ -32,8 +32,8 @@ func newRepairer(in *placement.Instance, seed uint64) *repairer {
 	}
 }
 
-// placeBelow looks for offsets below a limit, from an order on, which it changes. It places
-// so many buffers at most, and reports whether they are found.
+// placeBelow searches for offsets below a limit, starting from an order, which it changes. It
+// places at most placings buffers, and reports whether offsets are found.
 func (x *repairer) placeBelow(ctx context.Context, order []int, limit int64, placings int) bool {
 	for placings > 0 && ctx.Err() == nil {
 		k := fill(x.in, order, x.offsets, x.on, limit)
@@ -78,9 +78,9 @@ func (x *repairer) lastGap(placed []int, i int, limit int64) int {
 	return low
 }
 
-// improve looks for offsets lower than height, from a quarter of the way to a bound on, and
-// returns the lowest found; nil: none. An order that has been mended for one limit is
-// mended further for the next. It places some placings buffers in all.
+// improve searches for offsets lower than height, starting a quarter of the distance to a bound
+// below it, and returns the lowest found, nil if there are none. The repaired order for one limit
+// is the start for the next. It places about placings buffers in total.
 func (x *repairer) improve(ctx context.Context, bound, height int64, placings int) []int64 {
 	var best []int64
 	for _, o := range Orders() {
@@ -96,8 +96,8 @@ func (x *repairer) improve(ctx context.Context, bound, height int64, placings in
 	return best
 }
 
-// placings is how many buffers are placed in the first round of a repair: mendings of each,
-// less where there are many, but all of them some times.
+// placings returns the number of buffers that are placed in the first round of a repair: a fixed
+// number of times each, fewer if there are many, but each at least some times.
 func placings(in *placement.Instance) int {
 	const mendings, most, least = 1000, 400_000, 20
 	n := len(in.Buffers)
@@ -122,6 +122,5 @@ func Repair(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	return f
 }
 
-// mostRounds is how many rounds a repair has at most: what it has not found then, it
-// hardly will.
+// mostRounds is the maximum number of rounds of a repair; later rounds rarely find anything.
 const mostRounds = 12

@@ -10,7 +10,7 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// iterations is how many steps Search takes.
+// iterations is the number of steps of Search.
 const iterations = 20_000
 
 // Search improves the order of [FirstFit] by simulated annealing ([anneal]), from the best
@@ -55,8 +55,8 @@ func anneal(ctx context.Context, in *placement.Instance, f *Found, goal Goal, st
 	}
 }
 
-// excess is what the annealing minimises: the height, and a tenth of what every
-// buffer reaches above the goal, so that progress below the top counts.
+// excess returns the energy of the annealing: the height, and a tenth of the sum by which buffers
+// exceed the goal, so that progress below the top counts.
 func excess(in *placement.Instance, offsets []int64, enough int64) float64 {
 	sum := 0.0
 	for i, at := range offsets {

@@ -6,14 +6,13 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// Skyline is the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for
-// the Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, as Sekiyama,
-// Imai and Negishi, Profile-guided memory optimization for deep neural networks, 2018,
-// §3.2, have it for memory: of the skyline, what the placed buffers reach up to at each
-// time, the lowest stretch takes the first buffer of an order that lives within it; if
-// there is none, it is lifted to the lower of its neighbours. Theirs is the order by
-// lifetime; we take the usual ones. Nothing is ever placed below the skyline.
-// O(n·(n + stretches)).
+// Skyline returns the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for the
+// Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, applied to memory as in
+// Sekiyama, Imai and Negishi, Profile-guided memory optimization for deep neural networks, 2018,
+// §3.2. The skyline is the height of the placed buffers at each time. Its lowest stretch takes the
+// first buffer of an order that lives within it; if there is none, it is lifted to the lower of its
+// neighbours. Their order is by lifetime; ours are the usual ones. Nothing is placed below the
+// skyline. O(n·(n + stretches)).
 func Skyline(in *placement.Instance, order []int) []int64 {
 	offsets := make([]int64, len(in.Buffers))
 	skylineAround(in, order, nil, offsets)
@@ -110,8 +109,8 @@ func raise(line []interval, k int, b *placement.Buffer) []interval {
 	return join(append(line[:k:k], append(parts, line[k+1:]...)...), max(k-1, 0))
 }
 
-// lift raises the lowest stretch, k, to the lowest of its neighbours and a ceiling. There is one while
-// buffers are left: any of them lives within the whole.
+// lift raises the lowest stretch, k, to the minimum of its neighbours and a ceiling. One of them
+// exists while buffers remain, since each of them lives within the complete range of time.
 func lift(line []interval, k int, to int64) []interval {
 	if k > 0 {
 		to = min(to, line[k-1].low)

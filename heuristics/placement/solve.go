@@ -32,8 +32,8 @@ type Method struct {
 	Structured func(context.Context, []*component, Goal, func())
 }
 
-// Constructive is a greedy method in all usual orders: first fit, best fit (tight), or, on
-// plain instances alone, another.
+// Constructive returns a greedy method in all usual orders: first fit, best fit (tight), or, on
+// plain instances only, another one.
 func Constructive(place func(*placement.Instance, []int) []int64, structured, tight bool) Method {
 	m := Method{Plain: func(ctx context.Context, in *placement.Instance, _ Goal) Found {
 		offsets := Greedy(ctx, in, place)
@@ -54,8 +54,8 @@ func Constructive(place func(*placement.Instance, []int) []int64, structured, ti
 	return m
 }
 
-// Heap is the heap simulator of XLA (GlobalDecreasingSizeBestFitHeap): buffers by falling
-// size, each in the smallest gap that has room for it.
+// Heap returns the heap simulator of XLA (GlobalDecreasingSizeBestFitHeap): buffers by decreasing
+// size, each in the smallest gap in which it fits.
 func Heap() Method {
 	return Method{
 		Plain: func(_ context.Context, in *placement.Instance, _ Goal) Found {
@@ -72,12 +72,12 @@ func Heap() Method {
 	}
 }
 
-// climbs is how many placements TVM's planner tries.
+// climbs is the number of placements that TVM's planner tries.
 const climbs = 500
 
-// HillClimb is after the hill climbing of TVM's unified static memory planner: first fit
-// by size, then swaps of a buffer that reaches the height with one that comes earlier and
-// is alive with it; a worse order is kept with a small probability. 500 placements.
+// HillClimb returns a method after the hill climbing of TVM's unified static memory planner: first
+// fit by size, then swaps of a buffer that reaches the height with an earlier one that is alive at
+// the same time. A worse order is kept with a small probability. 500 placements.
 func HillClimb() Method {
 	return Method{
 		Plain: func(ctx context.Context, in *placement.Instance, goal Goal) Found {
@@ -135,8 +135,8 @@ func swaps(ctx context.Context, in *placement.Instance, f *Found, goal Goal) {
 	}
 }
 
-// Exact is the default method: [Least] in plain pools, else the best greedy placement, then
-// rounds of hill climbing and [branching].
+// Exact returns the default method: [Least] in plain pools, otherwise the best greedy placement,
+// then rounds of hill climbing and [branching].
 func Exact() Method {
 	return Method{Plain: Least, Structured: func(ctx context.Context, all []*component, goal Goal, report func()) {
 		for _, c := range all {
@@ -210,7 +210,7 @@ func (m Method) Place(ctx context.Context, y *placement.Layout, goal Goal, onPro
 	return f
 }
 
-// timeShare returns a context with one of so many equal parts of the time that is left.
+// timeShare returns a context with one of parts equal parts of the remaining time.
 func timeShare(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	end, limited := ctx.Deadline()
 	if !limited || parts == 1 {

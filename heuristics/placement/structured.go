@@ -36,7 +36,7 @@ type component struct {
 	bound, costBound int64
 	impossible       bool
 	search           *branching
-	intervals        *repairer // of the lifetimes alone; nil: they do not say what conflicts
+	intervals        *repairer // of the lifetimes alone; nil: conflicts do not follow from them
 }
 
 func newComponent(p *placement.Pool) *component {
@@ -152,10 +152,10 @@ func (c *component) structuredOrders() [][]int {
 	}
 }
 
-// greedy places blocks one after the other, pinned ones first, each at the offset with the
-// least rating, the lowest of equal ones; tight asks for the smallest gap instead of the
-// lowest one. It reports whether it is done: it stops when ctx ends, if there is a placement already.
-// O(n · neighbours²), less without penalties.
+// greedy places blocks one after the other, pinned ones first, each at the offset with the minimum
+// rating, the lowest of equal ones; with tight set it uses the smallest gap, not the lowest one. It
+// reports whether it finished: it stops when ctx ends, if there is a placement already. O(n ·
+// neighbours²), less without penalties.
 func (c *component) greedy(ctx context.Context, order []int, offsets []int64, tight bool) bool {
 	for a := range offsets {
 		if offsets[a] = -1; c.Blocks[a].Pin >= 0 {
@@ -343,7 +343,7 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 	}
 }
 
-// maxBranching is how many blocks branching takes at most.
+// maxBranching is the maximum number of blocks for branching.
 const maxBranching = 2_000
 
 // improve works a round on what is not proved: hill climbing, then the search for a better

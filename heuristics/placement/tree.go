@@ -9,37 +9,33 @@ import (
 	"workbench/model/proof"
 )
 
-// tree searches for a placement of height at most limit, or proves that there is
-// none. It is the search of Moffitt, MiniMalloc, ASPLOS 2023, §5, and of the
-// y-check of Côté, Dell'Amico and Iori, Operations Research 62(3), 2014, §4, made
-// one; like both, it builds placements from the bottom up, each buffer on 0 or on
-// another ("canonical" there, "normal patterns" here).
+// tree searches for a placement of height at most limit, or proves that there is none. It combines
+// the search of Moffitt, MiniMalloc, ASPLOS 2023, §5, with the y-check of Côté, Dell'Amico and
+// Iori, Operations Research 62(3), 2014, §4. Like both, it builds placements from the bottom up,
+// each buffer on 0 or on another one ("canonical" there, "normal patterns" here).
 //
-// Let S be a placement that fits with the least sum of offsets. In S every buffer
-// lies on 0 or on another. At a node some buffers are placed as in S, and every
-// other has
+// Let S be a placement that fits with the minimum sum of offsets. In S every buffer lies on 0 or on
+// another one. At a node some buffers are placed as in S, and every other has
 //
 //   - drop, where it lands if it falls now: the top of what is placed under it;
-//   - low ≥ drop, a bound on its offset in S. If low > drop it has been excluded
-//     from drop, and so lies on a buffer j that is not yet placed: low is at least
-//     the least low + room of those it meets.
+//   - low ≥ drop, a lower bound on its offset in S. If low > drop, it has been excluded from
+//     drop, and so lies on an
+//     unplaced buffer j: low is at least the minimum low + room of those it meets.
 //
-// The least low of a section and the rooms of all that is not placed there must fit
-// under limit ("section inference"). A buffer that is excluded from its drop, though
-// all that is not placed begins above it, would fall in S: such nodes are dominated,
-// as in MiniMalloc.
+// The minimum low of a section and the rooms of its unplaced buffers must fit under limit ("section
+// inference"). A buffer that is excluded from its drop, though all unplaced buffers start above it,
+// would fall in S: such nodes are dominated, as in MiniMalloc.
 //
-// A buffer is ready if low = drop and every other that it meets has low + room >
-// low: nothing can slip under it any more. A section is ready if all that share its
-// least low are. Branching takes a ready section and one of these buffers: it lies at
-// its low, or is excluded from it. Neither paper has the second branch, that of
-// constraint programming: MiniMalloc places buffers in the order of their offsets, all
-// over the time, and y-check those of the lowest niche from left to right. Here the
-// section is free: that with the fewest choices, the least room to spare, the most
-// failures so far. What falls apart in time is searched part by part, and what has
-// failed once is remembered.
+// A buffer is ready if low = drop and every other one that it meets has low + room > low: nothing
+// can fit under it any more. A section is ready if all buffers that share its minimum low are.
+// Branching chooses a ready section and one of these buffers: it lies at its low, or is excluded
+// from it. Neither paper has the second branch, which is that of constraint programming: MiniMalloc
+// places buffers in the order of their offsets over all times, and y-check those of the lowest
+// niche from left to right. Here the choice of the section is free: fewest choices, minimum slack,
+// most failures so far. Parts that are disjoint in time are searched separately, and failed states
+// are remembered.
 //
-// Nodes take O(buffers alive together · their sections).
+// O(buffers alive together · their sections) a node.
 type tree struct {
 	in    *placement.Instance
 	items []item    // by First
@@ -47,7 +43,7 @@ type tree struct {
 	meets [][]int32 // items alive together with an item
 	in0   [][]int32 // items of a section
 	spare []int64   // of a section, the most that a room has more than its size
-	least []int64   // of a section, the least room
+	least []int64   // by section: the minimum room
 	low   []int64   // of an item: its low, none if it is placed
 	room  []int64   // of an item
 	limit int64     // the height sought
@@ -73,7 +69,7 @@ type tree struct {
 	ctx         context.Context
 }
 
-// item is a buffer and what is known of it at a node.
+// item is a buffer and its state at a node.
 type item struct {
 	first, last int
 	size, room  int64
@@ -83,23 +79,23 @@ type item struct {
 	placed      bool // at low
 }
 
-// section is what is known of a section at a node, of the buffers not placed.
+// section is the state of a section at a node, over its unplaced buffers.
 type section struct {
 	rest     int64 // the sum of their rooms
-	count    int32 // how many have the least low
+	count    int32 // number of buffers with the minimum low
 	crossing int32 // how many are in the next section, too
 	low      least // of low
 	top      least // of low + room
 	next     int64 // the second value of low
 }
 
-// least is a minimum, whose it is, and the minimum over all others.
+// least is a minimum, its owner, and the minimum over all others.
 type least struct {
 	value, other int64
 	of           int32
 }
 
-// none is the minimum of nothing.
+// none is the minimum of an empty set.
 const none = math.MaxInt64 / 4
 
 func (l *least) add(x int64, of int32) {
@@ -128,7 +124,7 @@ type savedSection struct {
 	value   section
 }
 
-// verdict is what came of a search.
+// verdict is the result of a search.
 type verdict int8
 
 const (
@@ -141,7 +137,7 @@ const (
 type sectionBy int
 
 const (
-	tightest   sectionBy = iota // of the least product of choices and room to spare
+	tightest   sectionBy = iota // minimum product of choices and slack
 	lowest                      // of the least low
 	fewest                      // of the fewest choices
 	failing                     // of the fewest choices for its failures so far: Boussemart et al., ECAI 2004
