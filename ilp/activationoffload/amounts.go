@@ -15,53 +15,49 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// offload is a MILP of our own that bounds activation offloading from below, in
-// the spirit of the bound of [001] §6: amounts transferred per interval, idle
-// times as columns, binaries for whole tensors.
+// offload is our own MILP that bounds activation offloading from below, similar to the bound of
+// [001] §6: amounts transferred per interval, idle times as columns, binaries for tensors that are
+// completely on the host.
 //
-// Instant 2k is the start of computation k, instant 2k+1 its end. Interval t
-// begins at instant t: interval 2k lasts u_k, interval 2k+1 is idle_k long.
+// Event 2k is the start of computation k, event 2k+1 its end. Interval t starts at event t:
+// interval 2k lasts u_k, interval 2k+1 lasts idle_k.
 //
 // # Why it is a lower bound
 //
-// Take a valid plan. It costs no time to bring it into normal form:
+// Take a valid plan. It can be brought into normal form without taking longer:
 //
-//   - F_1 starts at 0: ā_0 is there until it has ended, ā_1 from its start on, and nothing
-//     else before F_2, so that what it needs is the most until then.
-//   - Each ā_i is offloaded at most once and prefetched at most once: of its
-//     transfers before B_{i+1}, keep the first offload and the last prefetch.
-//     Nothing between them uses ā_i, so it can stay away. Later transfers are of
-//     no use (exhaustive/activationoffload.Search, 1).
-//   - Of tensors of one size, those with the least numbers move, first the
-//     offload of the least one and last its prefetch ("equal tensors"). For let
-//     the q-th least tensor of the size have the q-th offload and the prefetch
-//     that is q-th from the end, or none of the two if that prefetch comes first.
-//     The first q offloads were of q tensors, of which the one with the largest
-//     number is no smaller than the q-th least; so F has produced it by then,
-//     and in the same way no prefetch comes too late. At each instant as many
-//     offloads, with the forward that follows, have ended as before, or more; and
-//     dropping a prefetch and a later offload leaves as much away, or more.
-//   - A forward that fits beside everything that is alive starts when the one
-//     before it ends, and such a backward ends when the next one starts ("no
-//     idle"): starting a forward earlier, or a backward later, changes the memory
-//     in use only where everything fits, and lets transfers start earlier and end
-//     later.
+//   - F_1 starts at 0: ā_0 is stored until it has ended, ā_1 from its start on, and nothing
+//     else before F_2, so memory is maximum at F_1 until then.
+//   - Each ā_i is offloaded at most once and prefetched at most once: of its transfers before
+//     B_{i+1}, keep the first offload and the last prefetch. Nothing between them uses ā_i, so
+//     it can remain on the host. Later transfers are useless
+//     (exhaustive/activationoffload.Search, 1).
+//   - Of tensors of one size, those with the smallest indices are moved, the smallest offloaded
+//     first and prefetched last ("equal tensors"). Let the q-th smallest tensor of the size have
+//     the q-th offload and the prefetch that is q-th from the end, or neither if that prefetch
+//     comes first. The first q offloads were of q tensors, the largest index of which is at
+//     least the q-th smallest; so F has produced it by then, and likewise no prefetch comes too
+//     late. At each time at least as many offloads, with the forward that follows, have ended as
+//     before; and dropping a prefetch and a later offload leaves at least as much on the host.
+//   - A forward that fits together with everything alive starts when the previous one ends, and
+//     such a backward ends when the next one starts ("no idle"): starting a forward earlier, or
+//     a backward later, changes the memory in use only where everything fits, and lets transfers
+//     start earlier and end later.
 //
-// Let O_{i,t} and P_{i,t} be the parts of ā_i that its transfers carry in interval
-// t, gone{i,t} = Σ_{s<t} O_{i,s} − P_{i,s}, idle_k the idle time after computation
-// k, moves_i whether ā_i moves, and whole_{i,t} = 1 where ā_i is away as a whole
-// at instant t: its offload has ended and its prefetch has not begun. Then
+// Let O_{i,t} and P_{i,t} be the parts of ā_i that its transfers carry in interval t, gone{i,t} =
+// Σ_{s<t} O_{i,s} − P_{i,s}, idle_k the idle time after computation k, moves_i = 1 if ā_i is moved,
+// and whole_{i,t} = 1 if all of ā_i is on the host at event t: its offload has ended and its
+// prefetch has not started. Then
 //
 //   - Σ_k u_k + idle_k is the makespan;
-//   - the link carries one transfer at a time, so in each interval no more than
-//     it is long ("link");
-//   - where whole is 1, away is 1, and moves is ("whole");
-//   - whole memory is in use: of ā_i, all of it unless whole_{i,t} = 1. At the
-//     start of each computation and right before its end (while it runs what is
-//     away at its end still is) at least what does not fit is away ("memory").
+//   - the link carries one transfer at a time, so at most its length in each interval ("link");
+//   - if whole is 1, gone is 1, and so is moves ("whole");
+//   - memory holds complete tensors: all of ā_i unless whole_{i,t} = 1. At the start of each
+//     computation and right before its end (what is on the host at its end is so while it runs)
+//     at least what does not fit is on the host ("memory").
 //
-// What the model leaves out: transfers may be interrupted, and two that follow
-// each other within one interval count as if at its ends.
+// The model omits that transfers may not be interrupted, and two that follow each other within one
+// interval count as if at its ends.
 type offload struct {
 	*instance
 	m     *milp.Model
@@ -71,7 +67,7 @@ type offload struct {
 	idle  milp.List // after computation k, for k < 2N−1
 	moves milp.List // by tensor
 
-	// By tensor; of transfers by interval, of the others by instant.
+	// By tensor; transfers by interval, the others by event.
 	O, P, gone []formulation.Span
 	whole      []formulation.Span
 }
@@ -111,8 +107,7 @@ func buildOffload(in *instance) *offload {
 	return f
 }
 
-// instants returns the first and the last instant at which it is of use that
-// ā_i is away.
+// instants returns the first and the last event at which it is useful that ā_i is on the host.
 func (f *offload) instants(i int) (from, to int) { return 2 * f.first(i), 2*f.last(i) + 1 }
 
 // columns adds the columns, of tensors that are not movable none but moves.
@@ -144,7 +139,7 @@ func (f *offload) columns() {
 	}
 }
 
-// limited says whether the model limits memory at instant t.
+// limited reports whether the model limits memory at event t.
 func (f *offload) limited(t int) bool { return f.excess[t/2] > 0 }
 
 // link is [004] O.1: all transfers in an interval take no longer than it. An interval in
@@ -172,8 +167,8 @@ func (f *offload) link() {
 	}
 }
 
-// amounts says what is away, and that what moves is offloaded and prefetched as
-// a whole.
+// amounts adds the definition of what is on the host, and that a moved tensor is offloaded and
+// prefetched completely.
 func (f *offload) amounts() {
 	g := f.m.Group("away", "sums of amounts")
 	for i := range f.O {
@@ -220,7 +215,7 @@ func (f *offload) part(s formulation.Span, coefficient float64, t int) {
 	}
 }
 
-// wholes says that what is away as a whole is away, and moves.
+// wholes adds that a tensor counts as completely on the host only if it is, and is moved.
 func (f *offload) wholes() {
 	g := f.m.Group("whole", "[004] O.7")
 	for i := range f.O {
@@ -237,8 +232,8 @@ func (f *offload) wholes() {
 	}
 }
 
-// memory says that what does not fit during a computation is away, as a whole,
-// when it starts and until it ends.
+// memory adds that what does not fit during a computation is completely on the host from its start
+// to its end.
 func (f *offload) memory() {
 	g := f.m.Group("memory", "the rules")
 	for t := range 4 * f.N {
@@ -279,8 +274,8 @@ func (f *offload) equalTensors() {
 	}
 }
 
-// noIdle adds that there is no idle time before a forward, or after a backward,
-// that fits beside everything.
+// noIdle adds that there is no idle time before a forward, or after a backward, that fits together
+// with everything alive.
 func (f *offload) noIdle() {
 	g := f.m.Group("no idle", "normal form")
 	for k := range f.idle.Len() {
@@ -345,9 +340,8 @@ func (f *offload) point(t *offloadTimes) []float64 {
 	return x
 }
 
-// share splits a transfer over the intervals of a span, in parts of 1. An instant
-// that it ends at, or begins at, but for rounding is one that it ends at, or begins
-// at: it is shifted by so much.
+// share splits a transfer over the intervals of a span, in parts of 1. If it starts or ends at an
+// event up to rounding, it is shifted by that much to start or end at the event.
 func (f *offload) share(t *offloadTimes, m [2]float64, shift float64, s formulation.Span, add func(t int, part float64)) {
 	left := 1.0
 	last := s.From + s.Cols.Len() - 1
@@ -367,9 +361,9 @@ func (f *offload) share(t *offloadTimes, m [2]float64, shift float64, s formulat
 	}
 }
 
-// plan reads the orders of the transfers off a solution, by the middle of the
-// intervals that carry them, and times them without waiting. The model leaves out
-// when within an interval they happen, so they need not fit.
+// plan reads the orders of the transfers off a solution, by the middle of the intervals that carry
+// them, and times them without waiting. The model does not determine times within an interval, so
+// they need not fit.
 func (f *offload) plan(x []float64) (*plan.Plan, error) {
 	when := func(s formulation.Span) float64 {
 		t := 0.0

@@ -14,21 +14,21 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// ExactLayers is the length of the longest chain that Exact takes:
-// its large constants prove too little for more.
+// ExactLayers is the maximum length of a chain for Exact: its large constants make the relaxation
+// too weak for more.
 const ExactLayers = 8
 
-// offloadExact is a MILP of activation offloading as it is, of our own: its
-// optimum is the least makespan, and its decisions make a plan that has it.
+// offloadExact is our own exact MILP of activation offloading: its optimum is the minimum makespan,
+// and its decisions determine a plan that attains it.
 //
-// Plans are in the first two normal forms of offload: F_1 starts at 0, and there is at
-// most one offload and one prefetch of each tensor. Events are the starts of computations, offloads and
-// prefetches. All that concerns time is a precedence between two events on
-// condition that certain binaries have certain values, as in exact.
+// Plans are in the first two normal forms of offload: F_1 starts at 0, and there is at most one
+// offload and one prefetch of each tensor. Events are the starts of computations, offloads and
+// prefetches. All timing is by precedences between two events that hold if certain binaries have
+// certain values, as in weightoffload's exact.
 //
-// Memory grows when a computation or a prefetch starts, so it is checked there.
-// A prefetch lies between two computations, or during one (from and past say
-// which); what is away at its start is known from the order on the link.
+// Memory grows when a computation or a prefetch starts, so it is checked there. A prefetch starts
+// between two computations, or during one (see from and past); what is on the host at its start
+// follows from the order on the link.
 type offloadExact struct {
 	*instance
 	m     *milp.Model
@@ -43,8 +43,8 @@ type offloadExact struct {
 
 	offs, backs, mixed milp.Grid // by the numbers of two tensors: which one is first
 	from, past         milp.Grid // by tensor and computation: its prefetch starts at the start or later, at the end or later
-	gone               milp.Grid // by tensor and computation: away when it starts
-	beside             milp.Grid // by two tensors: the first is away when the prefetch of the second starts
+	gone               milp.Grid // by tensor and computation: on the host when it starts
+	beside             milp.Grid // by two tensors: the first is on the host when the prefetch of the second starts
 }
 
 // Events: computation k is event k.
@@ -52,10 +52,10 @@ func (f *offloadExact) off(q int) int  { return 2*f.N + q }
 func (f *offloadExact) back(q int) int { return 2*f.N + len(f.tensor) + q }
 func (f *offloadExact) events() int    { return 2*f.N + 2*len(f.tensor) }
 
-// Exact builds a MILP of our own whose optimum is the least makespan: see
-// offloadExact. O(N²) binaries, by pairs of tensors and by tensor and computation,
-// and as many rows with a large constant. The error wraps ErrInstance, is ErrTooLong
-// for chains of more than ExactLayers, or a *plan.Infeasible.
+// Exact builds our own MILP whose optimum is the minimum makespan: see offloadExact. O(N²)
+// binaries, by pairs of tensors and by tensor and computation, and as many rows with a large
+// constant. The error wraps ErrInstance, is ErrTooLong for chains of more than ExactLayers, or a
+// *plan.Infeasible.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -108,8 +108,8 @@ func (f *offloadExact) columns() {
 	f.m.Fix(f.t.At(0), 0)
 }
 
-// cutoff returns the makespan, a little more, of the shortest plan that offloads
-// ā_0..ā_k for some k, one of which there is.
+// cutoff returns slightly more than the makespan of the shortest plan that offloads ā_0..ā_k for
+// some k; one exists.
 func (f *offloadExact) cutoff() float64 {
 	w, best := view.NewNoWait(f.Instance), math.Inf(1)
 	away := make([]bool, f.N)
@@ -196,8 +196,8 @@ func (f *offloadExact) places() {
 	}
 }
 
-// addHostState says what is away when a computation or a prefetch starts: the offload
-// and the forward that uses the tensor have ended, the prefetch starts later.
+// addHostState adds what is on the host when a computation or a prefetch starts: the offload and
+// the forward that uses the tensor have ended, and the prefetch starts later.
 func (f *offloadExact) addHostState() {
 	g := f.m.Group("away", "[004] O.7")
 	atMost := func(v, w milp.Var) { g.AtMost(f.e.Reset().Add(1, v).Add(-1, w), 0) }
@@ -232,8 +232,8 @@ func (f *offloadExact) addHostState() {
 	}
 }
 
-// memory says that what does not fit is away when a computation starts, and when
-// a prefetch starts while it runs or after the one before.
+// memory adds that what does not fit is on the host when a computation starts, and when a prefetch
+// starts while it runs or after the previous one.
 func (f *offloadExact) memory() {
 	g := f.m.Group("memory", "the rules")
 	for k := range 2 * f.N {
@@ -256,8 +256,8 @@ func (f *offloadExact) memory() {
 	}
 }
 
-// during says that so much is away if the prefetch of r starts where after is 1
-// and before is 0.
+// during adds that at least excess is on the host if the prefetch of r starts where after is 1 and
+// before is 0.
 func (f *offloadExact) during(g milp.Group, r int, excess float64, after, before milp.Var) {
 	if excess <= 0 {
 		return
@@ -272,7 +272,7 @@ func (f *offloadExact) during(g milp.Group, r int, excess float64, after, before
 		formulation.Case{Value: 1, Var: f.moves.At(r)})
 }
 
-// idleExcess is what must be away between computations k−1 and k.
+// idleExcess returns what must be on the host between computations k−1 and k.
 func (f *offloadExact) idleExcess(k int) float64 {
 	alive := f.Abar[0]
 	top := min(k, 2*f.N-k)
@@ -303,7 +303,7 @@ func (f *offloadExact) start(p *plan.Plan) ([]float64, error) {
 	for k, s := range t.s {
 		x[f.t.At(k).Index()] = s
 	}
-	for i := range t.moves { // F_{i+1} still uses ā_i: it is never away
+	for i := range t.moves { // F_{i+1} still uses ā_i: it is never on the host then
 		m := &t.moves[i]
 		m.is = m.is && before(t.s[i]+f.u[i], m.back[0])
 	}
@@ -358,8 +358,8 @@ func (f *offloadExact) plan(x []float64) (*plan.Plan, error) {
 	return m.Plan(Method, order, T), nil
 }
 
-// order returns the events of the machine in an order of starts that keeps every
-// precedence, by time where they leave it open.
+// order returns the events of the machine in an order of starts that respects every precedence, by
+// time where they are unordered.
 func (f *offloadExact) order(x []float64, ps []cycleratio.Precedence, at []float64) ([]int, error) {
 	number := make([]int, f.events()) // of the machine; −1: does not happen
 	for k := range 2 * f.N {

@@ -8,7 +8,7 @@ import (
 	"workbench/model/plan"
 )
 
-// Method is the name that plans made of solutions carry.
+// Method is the method name of plans from solutions.
 const Method = "offload-milp"
 
 // Formulations returns the formulations of activation offloading, from the simplest on.

@@ -9,21 +9,21 @@ import (
 	view "workbench/model/problem/activationoffload"
 )
 
-// instance is activation offloading as its formulations see it: the computations
-// in their order, and how much of what is alive must be away during each of them.
-// Layers and tensors have the numbers of [004]; computation k is F_{k+1} for
-// k < N, then B_{2N−k}. Times are in units of a power of two of seconds in which a
-// good plan takes about 2¹⁰, those of transfers rounded down; sizes are in bytes.
+// instance is activation offloading as its formulations need it: the computations in order, and how
+// much of what is alive must be on the host during each of them. Layers and tensors have the
+// indices of [004]; computation k is F_{k+1} for k < N, then B_{2N−k}. Times are in units of a
+// power of two of seconds in which a good plan takes about 2¹⁰, with transfer times rounded down;
+// sizes are in bytes.
 type instance struct {
 	*view.Instance
 	unit float64 // seconds
 
 	u      []float64 // of computation k
 	move   []float64 // time of the transfer of ā_i
-	excess []float64 // bytes that must be away during computation k; 0: it fits
+	excess []float64 // bytes that must be on the host during computation k; 0: it fits
 }
 
-// target is what a good plan takes in a model.
+// target is about the makespan of a good plan in units of a model.
 const target = 0x1p10
 
 // newInstance reads an instance. The error wraps formulation.ErrInstance or is a
@@ -48,8 +48,8 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	return in, nil
 }
 
-// first is the first computation at which it is of use that ā_i is away,
-// F_{i+2}, and last the last one, B_{i+2}.
+// first is the first computation at which it is useful that ā_i is on the host, F_{i+2}, and last
+// the last one, B_{i+2}.
 func (in *instance) first(i int) int { return i + 1 }
 func (in *instance) last(i int) int  { return 2*in.N - i - 2 }
 
@@ -58,7 +58,7 @@ func (in *instance) last(i int) int  { return 2*in.N - i - 2 }
 // with ā_{N-1} they must fit at B_N in any case.
 func (in *instance) movable(i int) bool { return i <= in.N-2 && in.Abar[i] > 0 }
 
-// tensors is the number of tensors that may be movable.
+// tensors returns the number of tensors that may be moved.
 func (in *instance) tensors() int { return max(0, in.N-1) }
 
 // opOf returns the operation of computation k and its layer.

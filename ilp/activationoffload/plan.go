@@ -20,12 +20,12 @@ type moved struct {
 type offloadTimes struct {
 	s     []float64 // of computation k
 	moves []moved   // by tensor, i ≤ N−2
-	near  float64   // how much apart two events can be at one instant
+	near  float64   // maximum distance of two events of a tie
 }
 
-// times reads a plan, of which F_1 starts at 0: of each tensor the first offload and
-// the last prefetch before its use. Leaving out what is between, the tensor stays
-// away, so the plan stays valid.
+// times reads a plan in which F_1 starts at 0: of each tensor the first offload and the last
+// prefetch before its use. Without what is between, the tensor remains on the host, so the plan
+// remains valid.
 func (in *instance) times(p *plan.Plan) (*offloadTimes, error) {
 	if p == nil || p.Problem != plan.ActivationOffload {
 		return nil, fmt.Errorf("%w: no plan of activation offloading", formulation.ErrStart)
@@ -73,7 +73,7 @@ func (in *instance) transfers(p *plan.Plan, t *offloadTimes) {
 	}
 }
 
-// instant returns the time of an instant, see offload.
+// instant returns the time of an event, see offload.
 func (t *offloadTimes) instant(in *instance, j int) float64 {
 	if j%2 == 0 {
 		return t.s[j/2]
@@ -85,7 +85,7 @@ func (t *offloadTimes) instant(in *instance, j int) float64 {
 func (in *instance) normal(t *offloadTimes) *offloadTimes {
 	n := &offloadTimes{s: slices.Clone(t.s), moves: make([]moved, len(t.moves)), near: t.near}
 	t = &offloadTimes{s: t.s, moves: slices.Clone(t.moves), near: t.near}
-	for i := range t.moves { // what is away during no computation need not move
+	for i := range t.moves { // a tensor that is on the host during no computation need not be moved
 		m := &t.moves[i]
 		k := in.last(i)
 		m.is = m.is && m.back[0] >= t.s[in.first(i)]-t.near && m.off[1] <= t.s[k]+in.u[k]+t.near
@@ -109,8 +109,8 @@ func (in *instance) normal(t *offloadTimes) *offloadTimes {
 	return n
 }
 
-// normalClass gives the transfers of tensors of the size of ā_i to those with
-// the least numbers.
+// normalClass assigns the transfers of tensors with the size of ā_i to those with the smallest
+// indices.
 func (in *instance) normalClass(t, n *offloadTimes, i int, seen []bool) {
 	var class []int
 	var off, back [][2]float64

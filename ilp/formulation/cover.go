@@ -2,30 +2,30 @@ package formulation
 
 import "workbench/model/milp"
 
-// A Cover says of tensors, or variables, that those of some that are away have so
-// many bytes together: Σ size·away ≥ least, for binaries away. Sizes are whole
-// numbers of any magnitude; a solver compares sums with a tolerance. So the rows
-// that stand for it
+// Cover states that the tensors, or variables, on the host have a minimum total size: Σ size·away ≥
+// least, for binaries away (a knapsack cover). Sizes are integers of any magnitude, but a solver
+// compares sums with a tolerance. So the rows for it
 //
-//   - have no coefficient above what they ask for, as min(size, least) is as good
-//     with binaries, and better in the relaxation;
-//   - are scaled by a power of two so that they ask for about 2¹⁰;
-//   - rule the condition out where all together are not enough;
-//   - leave to the right what is smaller than least·2⁻²⁴, as if all of it were away.
-//     Where what is larger is not enough, a row of its own asks for the rest of
-//     that: it decides at the edge of memory.
+//   - have no coefficient above their right-hand side: min(size, least) is equivalent for
+//     binaries, and stronger in
+//     the relaxation;
+//   - are scaled by a power of two so that the right-hand side is about 2¹⁰;
+//   - are infeasible if the total is not enough;
+//   - move sizes below least·2⁻²⁴ to the right-hand side, as if all of them were on the host.
+//     If the larger ones are not
+//     enough, a separate row states the rest of the condition: it decides at the edge of memory.
 //
-// All numbers are exact, so the rows together are implied by the condition, and
-// where nothing is that small, equal to it.
+// All numbers are exact, so the rows together are implied by the condition, and equivalent to it if
+// no size is that small.
 type Cover struct{ items []coverItem }
 
 type coverItem struct {
 	size float64
 	v    milp.Var
-	kept bool // v says that it is there, not that it is away
+	kept bool // v is 1 if the tensor is resident, not if it is on the host
 }
 
-// A Case is a literal of a condition under which a cover must hold.
+// Case is a literal of a condition under which a cover must hold.
 type Case struct {
 	Value float64 // ±1, the coefficient of Var
 	Var   milp.Var
@@ -42,17 +42,17 @@ func (c *Cover) Reset() *Cover {
 	return c
 }
 
-// AddOffloaded adds what is away where v is 1, which it must be able to be.
+// AddOffloaded adds a tensor that is on the host if v is 1; v must be able to be 1.
 func (c *Cover) AddOffloaded(size float64, v milp.Var) {
 	c.items = append(c.items, coverItem{size, v, false})
 }
 
-// Kept adds what is away where v is 0.
+// Kept adds a tensor that is on the host if v is 0.
 func (c *Cover) Kept(size float64, v milp.Var) { c.items = append(c.items, coverItem{size, v, true}) }
 
-// AtLeast adds the rows to g: least bytes are away where constant + Σ Value·Var of
-// the cases is 1. It must be an integer, and at most 1 in every solution; without cases
-// constant is 1. Empties the cover.
+// AtLeast adds the rows to g: at least least bytes are on the host if constant + Σ Value·Var of the
+// cases is 1. That must be an integer, and at most 1 in every solution; without cases constant is
+// 1. It empties the cover.
 func (c *Cover) AtLeast(g milp.Group, least, constant float64, cases ...Case) {
 	var e milp.Expr
 	items, all := c.items, 0.0

@@ -15,14 +15,14 @@ import (
 	"workbench/solvers"
 )
 
-// Task is what programs are solved with.
+// Task has the settings with which programs are solved.
 type Task struct {
 	Backend solvers.Backend
 	// Options are for every solve; the driver sets Time, Start, OnProgress and,
 	// where a phase asks for another, RelGap.
 	Options solvers.Options
-	// Start is the best verified plan known, or nil, and Bounds what is proved
-	// before any model is solved.
+	// Start is the best verified plan known, or nil, and Bounds are bounds proved before any model
+	// is solved.
 	Start  *plan.Plan
 	Bounds []proof.Bound
 	// Document asks for a program to be solved even if plan and bounds have met
@@ -36,14 +36,14 @@ type Task struct {
 	// or as near to it as ctx allows, or that it has no solution (target +Inf).
 	Level   Level
 	Certify func(ctx context.Context, p *Program, target float64, l Level) (*certificate.Certificate, error)
-	// OnProgress hears of plans and bounds, in seconds; NaN: none. It may be nil.
+	// OnProgress, if not nil, is called with plans and bounds, in seconds; NaN: none.
 	OnProgress func(objective, bound float64, nodes int64)
 	// Others are the methods that work on the same instance meanwhile; nil: none.
 	Others Others
 }
 
-// Others are methods that run beside a task and share their plans with it: it takes
-// the best before each phase, and ends a solve whose bound has met it.
+// Others are methods that run concurrently with a task and share plans with it. The task takes the
+// best plan before each phase, and ends a solve whose bound it attains.
 type Others interface {
 	UpdateIncumbent(*plan.Plan)
 	Best() *plan.Plan // nil: none
@@ -53,12 +53,12 @@ type Others interface {
 type Phase struct {
 	Program *Program
 	Share   float64 // of the time that is left; 0: all of it
-	// Time is the most that it may take; 0: no such limit.
+	// Time is the time limit; 0: none.
 	Time time.Duration
 	Gap  float64 // relative, at which the solve may end; 0: that of the task
 	// Relax solves the LP relaxation: a bound and no plan.
 	Relax bool
-	// Level is how much of it is certified at most; "": as of the task.
+	// Level is the maximum level of certification; "": that of the task.
 	Level Level
 }
 
@@ -66,20 +66,19 @@ type Phase struct {
 // one: a list of programs, or a generator of them.
 type Next func(sofar *Result) (*Phase, error)
 
-// Search asks one question after the other, each a phase, where what to ask next
-// follows from the answers: a decomposition. solve reports whether the answer is
-// in sofar; else the task is over, and nothing was solved. The error that it
-// returns is the one that it has of solve or of its own.
+// Search solves a sequence of phases, each of which depends on earlier results: a decomposition.
+// solve reports whether the result is in sofar; otherwise the task is over, and nothing was solved.
+// Search returns the error of solve or its own.
 type Search func(sofar *Result, solve func(*Phase) (bool, error)) error
 
-// Result is what came of a task.
+// Result is the result of a task.
 type Result struct {
 	Plan      *plan.Plan // the best one verified; nil: none
 	Objective float64    // of it, seconds; +Inf: none
 	Bounds    []proof.Bound
 	Claims    []proof.Claim
-	// Infeasible is the certificate that a program has no solution, under its
-	// assumptions. If there is a plan that keeps them, the formulation is wrong.
+	// Infeasible is the certificate that a program has no solution, under its assumptions. A plan
+	// that satisfies them would prove the formulation wrong.
 	Infeasible *certificate.Certificate
 	Supposing  []string
 	Program    *Program        // solved last; nil: none was
@@ -87,7 +86,7 @@ type Result struct {
 	Solver     *solvers.Result // its answer
 	Nodes      int64           // of all phases
 	Ended      proof.Ended
-	// Refused is the plan to start from, if the verifier refuses it.
+	// Refused is the start plan, if the verifier rejects it.
 	Refused *plan.Plan
 	Notes   []string // answers that were refused, and why
 }
@@ -200,8 +199,8 @@ func StopReason(ctx context.Context) (proof.Ended, bool) {
 	}
 }
 
-// certifying is the part of a phase's time that is left for certifying. Where no
-// limit is set it may take as long as the solve, but atLeast that.
+// certifying is the part of a phase's time that is reserved for certifying. Without a limit it may
+// take as long as the solve, and at least atLeast.
 const (
 	certifying = 0.25
 	atLeast    = time.Minute
@@ -254,7 +253,7 @@ func (t *Task) listen(r *Result) {
 	}
 }
 
-// options are those of one solve, which met ends.
+// options returns the options of one solve, which met ends.
 func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) solvers.Options {
 	p, o := x.Program, t.Options
 	o.Relax = x.Relax
@@ -371,7 +370,7 @@ func (t *Task) certifies(p *Program) bool {
 	return t.Certify != nil && t.Level != Off && p.Formulation != "" && p.bounds()
 }
 
-// level is how much of a phase is certified.
+// level returns the level of certification of a phase.
 func (t *Task) level(x *Phase) Level {
 	switch {
 	case t.Level == Off || x.Level == Off:
@@ -382,9 +381,8 @@ func (t *Task) level(x *Phase) Level {
 	return Full
 }
 
-// margin is how far, relative to itself, a bound may stay below what is claimed:
-// less than the 1e-6 within which a gap counts as closed, of which a solver takes
-// a tenth.
+// margin is how far, relative to itself, a certified bound may remain below the uncertified solver
+// bound: less than the 1e-6 within which a gap counts as closed, of which a solver takes a tenth.
 const margin = 8e-7
 
 // certify makes a bound of what was claimed of a program, as far as it can be
@@ -433,8 +431,8 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	}
 }
 
-// certified reports whether it is certified already that the objective of plans
-// that keep the assumptions is at least so much.
+// certified reports whether a certified bound shows that the objective of plans that satisfy the
+// assumptions is at least target.
 func (r *Result) certified(target float64, assumptions []string) bool {
 	return slices.ContainsFunc(r.Bounds, func(b proof.Bound) bool {
 		return b.Proof == proof.Certified && b.Value >= target &&

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// Promise is what the optimum of a formulation is to the optimum of its
-// problem.
+// Promise is the relation of the optimum of a formulation to that of its problem.
 type Promise uint8
 
 const (
@@ -44,12 +43,11 @@ type Formulation struct {
 	Title   string
 	Source  string
 	Promise Promise
-	// EqualTo is the number of layers up to which a restriction has the optimum in all
-	// tests, so that a check wants it to; 0: a check wants no more than the promise.
+	// EqualTo is the number of layers up to which a restriction attains the optimum in all tests,
+	// so that a check requires it; 0: a check requires the relation only.
 	EqualTo int
-	// Staged says that the promise is about the schedules of Checkmate alone:
-	// first computations in the order of the graph, and between two of them
-	// every node computed once at most, in that order.
+	// Staged restricts the relation to the schedules of Checkmate: first computations in graph
+	// order, and between two of them every node computed at most once, in that order.
 	Staged bool
 	// Extra are the constraint groups beyond the source's, that can be left
 	// out one by one to see what they are worth: milp.Model.Without.
