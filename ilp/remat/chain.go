@@ -12,8 +12,7 @@ import (
 	model "workbench/model/problem/remat"
 )
 
-// Layers is the length of the longest chain that MILP takes: its 2N² binaries
-// are too many for more.
+// Layers is the maximum length of a chain for MILP: its 2N² binaries are too many for more.
 const Layers = 200
 
 // Names of the formulations.
@@ -22,36 +21,32 @@ const (
 	nameBound = "chain-milp-bound"
 )
 
-// chainMILP is a MILP of rematerialization on chains that knows a from ā, of our
-// own.
+// chainMILP is our own MILP of rematerialization on chains that distinguishes a from ā.
 //
-// A stage is a sweep of forwards in ascending order, each layer at most once.
-// One stage or more lead up to each backward; the last of them ends with it:
-// stages k = 0, 1, … have the backwards N, N−1, …, one, or sweeps of them, each.
-// What a stage finds stored is in the columns a and ā, which forwards it runs in
-// all (F_all) and ck (F_ck or F_none). Of a value it is asked only whether the
-// next stage finds it, too: if not, it is discarded right after the forward that
-// reads it, and F_ck becomes F_none where that can be. So the memory during each
-// forward is known exactly: of the layers before its input what the next stage
-// finds, of those after its output what this stage found.
+// A stage is a sweep of forwards in ascending order, each layer at most once. One or more stages
+// precede each backward, and the last of them ends with it: stages k = 0, 1, … have the backwards
+// N, N−1, …, one each, or sweeps of them. What a stage finds stored is in the columns a and ā, the
+// forwards it runs in all (F_all) and ck (F_ck or F_none). Of a value only whether the next stage
+// finds it matters: if not, it is discarded right after the forward that reads it, and F_ck becomes
+// F_none if possible. So the memory during each forward is known exactly: of the layers before its
+// input what the next stage finds, of those after its output what this stage found.
 //
-// No large constants are needed: where a forward does not run, its memory row
-// holds all the same, for what is stored then.
+// No large constants are needed: if a forward does not run, its memory row still holds for what is
+// stored then.
 //
-// # What it promises
+// # Relation to the problem
 //
-// Every solution is a plan. Every plan in which forwards ascend from backward to
-// backward is a solution with one sweep. Others can be better, if memory during
-// forwards is so tight and gradients so uneven that a value must be computed
-// early, but after later layers: the smallest example has three layers, see the
-// tests. So chains of up to shortChain layers have chainSweeps, which was enough
-// on every chain tried, but is not proven to be.
+// Every solution is a plan. Every plan in which forwards ascend from backward to backward is a
+// solution with one sweep. Others can be better, if memory during forwards is so tight and
+// gradients so uneven that a value must be computed early, but after later layers: the smallest
+// example has three layers, see the tests. So chains of up to shortChain layers have chainSweeps,
+// which sufficed on every chain tried, but is not proven to.
 //
-// Without memory of forwards (bound), one sweep is enough: the optimum is a
-// lower bound on the makespan of any plan. The proof is in docs/formulations.
+// Without memory of forwards (bound), one sweep suffices: the optimum is a lower bound on the
+// makespan of any plan. The proof is in docs/formulations.
 //
-// Sizes and times are scaled by powers of two, so that the rows are the problem's
-// in exact arithmetic; see memory.go for what helps solvers that have none.
+// Sizes and times are scaled by powers of two, so the rows are those of the problem in exact
+// arithmetic; see memory.go for floating point.
 type chainMILP struct {
 	c      *chain.Chain
 	p      platform.Platform
@@ -85,16 +80,15 @@ const (
 	chainSweeps = 3
 )
 
-// scaled is about what the objective of a good plan and the largest number of
-// a memory row are, for solvers, of which the tolerances are absolute.
+// scaled is about the objective of a good plan and the largest number of a memory row, since
+// tolerances of solvers are absolute.
 const scaled = 1 << 10
 
-// MILP builds a MILP of our own whose optimum is the least makespan of plans with at most
-// three sweeps of forwards to each backward, for chains of up to six layers (none
-// is known that needs more), and with one sweep for longer ones. So its optimum
-// is that of a plan, and no bound. 2N² columns, 3N² rows of O(N) entries, times
-// the sweeps. The error wraps formulation.ErrInstance or formulation.ErrTooLong,
-// or is a *plan.Infeasible.
+// MILP builds our own MILP whose optimum is the minimum makespan of plans with at most three sweeps
+// of forwards to each backward, for chains of up to six layers (none is known that needs more), and
+// with one sweep for longer ones. So its optimum is that of a plan, and no bound. 2N² columns, 3N²
+// rows of O(N) entries, times the sweeps. The error wraps formulation.ErrInstance or
+// formulation.ErrTooLong, or is a *plan.Infeasible.
 func MILP(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
 	return build(c, p, false, o)
 }
@@ -146,7 +140,7 @@ func newChainMILP(c *chain.Chain, p platform.Platform, bound bool) (*chainMILP, 
 	return &chainMILP{c: c, p: p, v: v, sweeps: sweeps, bound: bound, time: milp.PowerOfTwo(total, scaled)}, nil
 }
 
-// build builds the model with so many covers, or less than all of it if ctx ends.
+// build builds the model with the given covers, or a part of it if ctx ends.
 func (f *chainMILP) build(ctx context.Context, covers []Cover) error {
 	f.m, f.cols, f.rows, f.covers = milp.New(f.name()), nil, nil, covers
 	f.columns()
@@ -173,9 +167,8 @@ func (f *chainMILP) name() string {
 	return nameMILP
 }
 
-// program is the model with all that goes with it. The plans of MILP have few
-// sweeps: enough in all tests up to shortChain layers, which is no proof, so that
-// its bounds are none.
+// program returns the model with its data. The plans of MILP have few sweeps: enough in all tests
+// up to shortChain layers, which is no proof, so it proves no bounds.
 func (f *chainMILP) program() *formulation.Program {
 	p := &formulation.Program{
 		Model: f.m, Promise: formulation.Restriction, Formulation: f.name(), Unit: 1 / f.time,
@@ -192,7 +185,7 @@ func (f *chainMILP) program() *formulation.Program {
 
 func (f *chainMILP) stages() int { return f.v.N * f.sweeps }
 
-// top is the layer whose backward stage k ends with or leads up to.
+// top returns the layer whose backward stage k ends with or leads up to.
 func (f *chainMILP) top(k int) int { return f.v.N - k/f.sweeps }
 
 // ends says whether stage k ends with its backward.
@@ -263,7 +256,7 @@ func (f *chainMILP) has(a, abar float64, k, i int) {
 	f.add(abar, runAll, k, i)
 }
 
-// objective is the makespan. Its constant is the one number that is rounded.
+// objective sets the makespan as objective. Its constant is the only rounded number.
 func (f *chainMILP) objective() {
 	f.e.Reset()
 	f.e.AddConst(milp.Down.Sum(f.v.UB[1:]...) * f.time)
@@ -288,9 +281,8 @@ func (f *chainMILP) reads() {
 	}
 }
 
-// oneCopy says that nothing is computed of a layer of which something is
-// stored, and that a and ā are not both stored: what is read there can be read
-// in ā, and what is not read need not be stored.
+// oneCopy adds that nothing is computed of a layer of which something is stored, and that a and ā
+// are not both stored: what is read in a can be read in ā, and what is not read need not be stored.
 func (f *chainMILP) oneCopy() {
 	g := f.m.Group("one copy", "normal form")
 	for k := range f.cols {
@@ -341,9 +333,8 @@ func (f *chainMILP) backwards() {
 	}
 }
 
-// stays adds that an ā stays until its backward, where an a would do as well
-// and take no more memory: [004] Lemma 4, which needs no persistence. So F_all
-// runs once for each layer.
+// stays adds that an ā is kept until its backward, since otherwise an a would do and need no more
+// memory: [004] Lemma 4, which does not require persistence. So F_all runs once for each layer.
 func (f *chainMILP) stays() {
 	g := f.m.Group("abar stays", "[004] Lemma 4")
 	for k := range f.cols {

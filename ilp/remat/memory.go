@@ -12,17 +12,16 @@ import (
 	"workbench/model/milp"
 )
 
-// item is a column of a memory row and the size it stands for. Of one layer at
-// most one is there ("one copy").
+// item is a column of a memory row with its size. At most one item of a layer is stored ("one
+// copy").
 type item struct {
 	v     milp.Var
 	layer int
 	size  float64
 }
 
-// memoryRow says that what is there fits in so much room, a whole number. It is
-// what the model means; what the model has may be another row with the same
-// solutions in whole numbers, see limit.
+// memoryRow states that what is stored fits in room, an integer. The model may contain another row
+// with the same integer solutions, see limit.
 type memoryRow struct {
 	items []item
 	room  float64
@@ -52,9 +51,9 @@ func (f *chainMILP) present(items []item, k, i int) []item {
 	return f.collect(items, f.v.Abar[i], runAll, k, i)
 }
 
-// backwardMemory is the memory during B_t, which ends stage k: of the layers
-// before its input what the next stage finds. Its input is there, by "input of
-// B": at least a_{t-1}, which ā_{t-1} exceeds by the difference.
+// backwardMemory adds the memory during B_t, which ends stage k: of the layers before its input
+// what the next stage finds. Its input is stored, by "input of B": at least a_{t-1}, which ā_{t-1}
+// exceeds by the difference.
 func (f *chainMILP) backwardMemory(k int) {
 	t := f.top(k)
 	g := f.m.Group("memory of B", "the rules")
@@ -64,7 +63,7 @@ func (f *chainMILP) backwardMemory(k int) {
 	f.limit(g, items, f.v.Memory-f.v.A[t-1]-f.v.Abar[t]-f.v.Delta[t]-f.v.Delta[t-1]-f.v.OB[t])
 }
 
-// forwardMemory is the memory during F_l, or when it would run.
+// forwardMemory adds the memory during F_l, or when it would run.
 func (f *chainMILP) forwardMemory(ctx context.Context) {
 	g := f.m.Group("memory of F", "the rules")
 	for k := range f.cols {
@@ -82,11 +81,10 @@ func (f *chainMILP) forwardMemory(ctx context.Context) {
 	}
 }
 
-// limit adds that the items fit. What is too large alone is not there; a row that
-// always holds is left out; the others are rewritten by fewer and coarser, and
-// scaled by a power of two. Where the sums that fit and those that do not are so
-// near that no solver can tell, covers say what does not fit instead, if there
-// are few.
+// limit adds that the items fit. An item that does not fit alone is fixed to 0; a row that always
+// holds is omitted; the others are rewritten with fewer and coarser coefficients, and scaled by a
+// power of two. If sums that fit and sums that do not are too close for a solver to distinguish,
+// cover cuts state what does not fit, if there are few.
 func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	f.rows = append(f.rows, memoryRow{items, room})
 	some := make([]item, 0, len(items))
@@ -128,14 +126,12 @@ func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	g.AtMost(&f.e, room*scale)
 }
 
-// coarser rounds sizes and room down to multiples of a power of two, where no sum
-// is between room and room + gap: to few digits, which solvers can digest, in a
-// row with the same solutions in whole numbers.
+// coarser rounds sizes and room down to multiples of a power of two, if no sum is between room and
+// room + gap. The row has few digits, which solvers handle well, and the same integer solutions.
 //
-// Proof. At most n items are there, one of a layer, and n multiples are at most
-// gap/2. What fits takes no more than before, so at most the room, and as a
-// multiple at most the room rounded down. What does not fit takes room + gap, and
-// rounded down still more than the room.
+// Proof. At most n items are stored, one of a layer, and n multiples are at most gap/2. What fits
+// takes no more than before, so at most room, and as a multiple at most room rounded down. What
+// does not fit takes room + gap, and rounded down still more than room.
 func coarser(items []item, room *float64, gap float64) {
 	n := float64(len(byLayer(items)))
 	if math.IsInf(gap, 1) || gap < 4*n {
@@ -149,8 +145,8 @@ func coarser(items []item, room *float64, gap float64) {
 	*room = math.Floor(*room/q) * q
 }
 
-// visible is the part of the largest number of a row that solvers can see, with
-// something to spare: they leave 10^-6 undone in numbers of about scaled.
+// visible is the fraction of the largest number of a row that solvers can distinguish, with a
+// margin: their tolerance is 10^-6 in numbers of about scaled.
 const visible = 0x1p-16
 
 // byLayer returns the sizes there can be of each layer.
@@ -162,7 +158,7 @@ func byLayer(items []item) map[int][]float64 {
 	return sizes
 }
 
-// most is the largest sum of items, one of each layer.
+// most returns the largest sum of items, one of each layer.
 func most(items []item) (sum float64) {
 	for _, sizes := range byLayer(items) {
 		sum += slices.Max(sizes)
@@ -173,15 +169,13 @@ func most(items []item) (sum float64) {
 // apart is the ratio of sizes between which fewer tries to cut.
 const apart = 16
 
-// fewer returns a row with the same solutions in whole numbers, as far as it is
-// quickly found: one without the smaller items, of which no row can tell whether
-// they are there, and of which the room is no more than what can be filled. gap
-// is what the least that does not fit needs more, +Inf if that is not known.
+// fewer returns a row with the same integer solutions, as far as it is quickly found: one without
+// the smaller items that never matter, and with room reduced to what can be filled. gap is the
+// minimum by which an infeasible sum exceeds it, +Inf if unknown.
 //
-// Proof. Let the items of at least some size be large, the others small, together
-// at most s, and let b be the most that large ones fill of the room. If
-// b ≤ room − s then what fits of the large ones leaves room for all small ones:
-// the row is that the large ones take at most the room, or at most b.
+// Proof. Let the items of at least some size be large, the others small with total s, and let b be
+// the most that large ones fill of room. If b ≤ room − s, the large ones that fit leave room for
+// all small ones: the row states that the large ones take at most room, or at most b.
 func fewer(items []item, room float64) (some []item, filled, gap float64) {
 	sizes := make([]float64, len(items))
 	for i, x := range items {
@@ -208,7 +202,7 @@ func fewer(items []item, room float64) (some []item, filled, gap float64) {
 	return slices.Clone(items), room, math.Inf(1)
 }
 
-// sums is how many sums around keeps.
+// sums is the number of sums that around keeps.
 const sums = 256
 
 // around returns the largest sum of items, one of each layer at most, in the
@@ -283,9 +277,8 @@ func minimalCovers(items []item, room float64) (covers [][]item) {
 	return covers
 }
 
-// Cover says of a memory row, by number, which of its items cannot all be there:
-// they do not fit. In numbers of many magnitudes a solver with tolerances cannot
-// tell; here all coefficients are 1.
+// Cover is a cover cut: it names items of a memory row, by number, that do not fit together. In
+// numbers of many magnitudes a solver with tolerances cannot tell; here all coefficients are 1.
 type Cover struct {
 	Row   int   `json:"row"`
 	Items []int `json:"items"`

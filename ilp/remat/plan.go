@@ -16,7 +16,7 @@ func (f *chainMILP) plan(x []float64) (*plan.Plan, error) {
 	for k := range f.cols {
 		t := f.top(k)
 		for l := 1; l <= t; l++ {
-			// Whether layer l−1 stays when the stage is over, and for B_t.
+			// stays reports whether layer l−1 is kept when the stage is over, and for B_t.
 			stays := is(foundA, k+1, l-1) || is(foundAbar, k+1, l-1) || f.ends(k) && l == t
 			switch {
 			case is(runAll, k, l):

@@ -9,15 +9,14 @@ import (
 	"workbench/solvers"
 )
 
-// rounds is how often a model gets covers.
+// rounds is the maximum number of times that a model gets covers.
 const rounds = 30
 
-// Phases returns the programs to solve for a chain. [Bound] comes first, with half
-// of the time: as a rule its best solution fits during forwards, too, and plan
-// and bound meet. Otherwise [MILP] looks for the best plan. Where a solver's
-// solution does not fit, which its tolerances may let happen, the same model
-// comes again with covers that forbid it. The end of ctx ends building, too, which
-// takes seconds for 200 layers. The errors are those of [MILP].
+// Phases returns the programs to solve for a chain. [Bound] comes first, with half of the time:
+// usually its best solution also fits during forwards, and plan and bound meet. Otherwise [MILP]
+// searches for the best plan. If a solution of a solver does not fit, which its tolerances may
+// allow, the same model is solved again with covers that exclude it. The end of ctx also ends
+// building, which takes seconds for 200 layers. The errors are those of [MILP].
 func Phases(ctx context.Context, c *chain.Chain, p platform.Platform) (formulation.Next, error) {
 	s := &phases{c: c, p: p}
 	next := func(sofar *formulation.Result) (*formulation.Phase, error) {

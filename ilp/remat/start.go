@@ -68,7 +68,7 @@ func (f *chainMILP) sorted(forwards []*computed) (ops []plan.Op) {
 	return ops
 }
 
-// ended is what a backward reads.
+// ended has what a backward reads.
 type ended struct{ saved, input *computed }
 
 // values reads the forwards of a plan that are of use, in order, after a_0, and

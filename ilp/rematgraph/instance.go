@@ -12,9 +12,8 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// instance is a graph and a memory as the models of this package see them.
-// Sizes are whole numbers of the graph's unit and stay so until a row is made
-// of them; times become units of the objective.
+// instance is a graph and a memory for the models of this package. Sizes are integers in the unit
+// of the graph until they are scaled in a row; times are in units of the objective.
 type instance struct {
 	*rematgraph.View
 	platform platform.Platform
@@ -22,8 +21,8 @@ type instance struct {
 	room     float64   // memory less the input
 	unit     float64   // seconds of a unit of the objective, a power of two
 	cost     []float64 // time of nodes, in units of the objective
-	// behind is the first node from which on none is a forward: with graph/v1, all
-	// are computed once.
+	// behind is the first node after the last forward node: with graph/v1, all from it on are
+	// computed once.
 	behind int
 	// variable[i] is false if value i is kept from its computation to its last use
 	// in every schedule: it is computed once and so are all its readers.
@@ -33,8 +32,8 @@ type instance struct {
 	fixed []float64
 }
 
-// about is what the time of all nodes and the room of a row are scaled to: far
-// above the tolerances of solvers, which are absolute.
+// about is what the time of all nodes and the memory of a row are scaled to: far above the
+// tolerances of solvers, which are absolute.
 const about = 1 << 10
 
 // view is rematgraph.Of. The error wraps formulation.ErrInstance.
@@ -93,7 +92,7 @@ func (in *instance) isBehind(j int) bool {
 	return in.Once[j] || in.Graph.Nodes[j].Phase != training.Forward
 }
 
-// may reports whether node j may be computed again in stage t > j.
+// may reports whether node j may be recomputed in stage t > j.
 func (in *instance) may(t, j int) bool { return t <= in.Until[j] }
 
 // atMost returns an error for graphs of more nodes than a model is built for.
@@ -104,7 +103,7 @@ func (in *instance) atMost(nodes int) error {
 	return nil
 }
 
-// withMemory is the instance with a part of its memory.
+// withMemory returns the instance with a fraction of its memory.
 func (in *instance) withMemory(part float64) *instance {
 	less := *in
 	less.room = math.Floor(in.platform.Memory*part) - in.Graph.Input
@@ -131,7 +130,7 @@ func (in *instance) plan(method string, s *rematgraph.Schedule) *plan.Plan {
 	return s.Fill(in.NewPlan(method, in.platform))
 }
 
-// value is the value of a binary column.
+// value returns the value of a binary column.
 func value(b bool) float64 {
 	if b {
 		return 1
@@ -139,8 +138,8 @@ func value(b bool) float64 {
 	return 0
 }
 
-// program is a model of schedules of stages, without any promise. Solutions of
-// relaxations may make schedules that do not fit: those are no plans.
+// program returns a model of schedules in stages, without a proven relation to the problem.
+// Solutions of relaxations may yield schedules that do not fit and are not plans.
 func (in *instance) program(m *milp.Model, values func(*rematgraph.Schedule) []float64,
 	schedule func([]float64) *rematgraph.Schedule,
 ) *formulation.Program {

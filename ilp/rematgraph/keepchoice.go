@@ -16,19 +16,17 @@ type besideOptions struct {
 	Node *int `json:"node"`
 }
 
-// TimeBound builds the small model behind rematgraph.View.TimeBound, at the node that the
-// options name: a bound on all plans, in two binaries for a value and its writer. With
-// kept for each value f that the node depends on, and again for the nodes that
-// write them,
+// TimeBound builds the small model behind rematgraph.View.TimeBound, at the node of the options: a
+// bound on all plans, with two binaries for a value and its writer. With kept for each value f that
+// the node depends on, and again for the nodes that write them,
 //
 //	min Σ_v time_v + Σ_j time_j again_j
 //	kept_f + again_j ≥ 1            j writes f, which is needed after the node
 //	kept_g + again_i ≥ again_j      j reads g, which i writes
-//	Σ_f size_f kept_f ≤ room        beside what is in memory during the node
+//	Σ_f size_f kept_f ≤ room        next to what is in memory during the node
 //
-// for what is not kept during the node, and needed after it, is computed again
-// after it, from what its writer reads. What may be computed for the first time
-// only then costs nothing.
+// What is not kept during the node, and needed after it, is recomputed after it from the inputs of
+// its writer. A first computation after the node costs nothing.
 func TimeBound(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
 	in, err := newGraphInstance(g, p)
 	switch {
@@ -68,8 +66,8 @@ func (in *instance) timeBound(x int) *formulation.Program {
 	}
 }
 
-// addAgain adds the time of what is computed again to e; what has perhaps not been computed
-// before costs nothing.
+// addAgain adds the recomputation time to e; a node that may not have been computed before costs
+// nothing.
 func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.KeepChoice, again []milp.Var) {
 	for k, j := range choice.Nodes {
 		if !choice.Free[k] {
@@ -94,7 +92,7 @@ func besideRows(m *milp.Model, v *rematgraph.View, choice *rematgraph.KeepChoice
 	read, source := m.Group("read after the node", "ours"), m.Group("computed again from", "ours")
 	row = &memoryRow{room: room, place: map[milp.Var]int{}}
 	var e milp.Expr
-	there := func(k int) *milp.Expr { // value k of the choice is kept or computed again
+	there := func(k int) *milp.Expr { // value k of the choice is kept or recomputed
 		return e.Reset().Add(1, kept[k]).Add(1, again[node[v.Writer[choice.Values[k]]]])
 	}
 	for k, f := range choice.Values {

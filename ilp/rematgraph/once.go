@@ -6,12 +6,11 @@ import (
 	"workbench/model/platform"
 )
 
-// Once builds the strengthened model of stages in which no node is computed again more
-// than once, as by the strategies of Kusumoto et al., "A Graph Theoretic Framework of Recomputation
-// Algorithms for Memory-Efficient Backpropagation", NeurIPS 2019: what a second
-// recomputation is worth is the difference to [Strong]. A restriction: its solutions are plans, and
-// there may be none where there are plans. Theirs recompute whole segments of the graph
-// between chosen sets; ours any node.
+// Once builds the strengthened model of stages in which no node is recomputed more than once, as in
+// the strategies of Kusumoto et al., "A Graph Theoretic Framework of Recomputation Algorithms for
+// Memory-Efficient Backpropagation", NeurIPS 2019. The difference to [Strong] is the value of a
+// second recomputation. A restriction: its solutions are plans, and there may be none where there
+// are plans. Theirs recompute complete segments of the graph between chosen sets; ours any node.
 func Once(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
 	in, err := newGraphInstance(g, p)
 	if err != nil {

@@ -12,16 +12,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// printed is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the
-// Memory Wall with Optimal Tensor Rematerialization", MLSys 2020, §4), which
-// plans in stages: see package stages. The paper's node and stage t is t−1
-// here; its variables that (8) fixes are not there.
+// printed is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the Memory Wall with Optimal
+// Tensor Rematerialization", MLSys 2020, §4), which plans in stages: see model/problem/rematgraph.
+// The paper's node and stage t is t−1 here; variables that (8) fixes are omitted.
 //
-// Two things are ours: a node that is not a forward node is computed once, in
-// its own stage, and an operation has an overhead beside its value. And sizes
-// are counted in grains, see [grain]: U adds up sizes of all magnitudes, which no
-// solver can. Where the grain is not a common divisor of the sizes, they are
-// rounded down, and the model is that of a graph that takes less memory.
+// Two things are ours. A node that is not a forward node is computed once, in its own stage, and an
+// operation has an overhead in addition to its value. And sizes are counted in units, see [grain]:
+// U adds up sizes of all magnitudes, which no solver can. If the unit is not a common divisor of
+// the sizes, they are rounded down, and the model is that of a graph that needs less memory.
 type printed struct {
 	*instance
 	m *milp.Model
@@ -43,8 +41,7 @@ type printed struct {
 // readsPair says that the value i may be freed once node k is computed.
 type readsPair struct{ i, k int }
 
-// triangle is a family of variables x_{t,i} by stage and node i ≤ t, or by stage and
-// value.
+// triangle is a family of variables x_{t,i} by stage and node i ≤ t, or by stage and value.
 type triangle struct {
 	all   []milp.Var
 	first []int // where stage t begins
@@ -85,17 +82,16 @@ func (in *instance) made(t int) int {
 	return 0
 }
 
-// MostCheckmate is the largest number of nodes of which exact models are built:
-// with 400 nodes that of the paper has half a million columns, the strengthened
-// one ten million entries. MostRelaxed is that of the relaxations that
-// Run solves.
+// MostCheckmate is the maximum number of nodes of exact models: with 400 nodes that of the paper
+// has half a million columns, the strengthened one ten million entries. MostRelaxed is that of the
+// relaxations that Run solves.
 const (
 	MostCheckmate = 400
 	MostRelaxed   = 1500
 )
 
-// Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows
-// for n nodes. Its optimum is that of the schedules of stages.
+// Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows for n nodes. Its optimum
+// is that of the schedules in stages.
 func Printed(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
 	in, err := newGraphInstance(g, p)
 	if err != nil {
@@ -107,7 +103,7 @@ func Printed(g plan.Instance, p platform.Platform) (*formulation.Program, error)
 	return buildPrinted(in).program(), nil
 }
 
-// program is the model with what it promises.
+// program returns the model with its relation to the problem.
 func (f *printed) program() *formulation.Program {
 	p := f.instance.program(f.m, f.values, f.schedule)
 	p.Formulation, p.Promise = printedName, formulation.LowerBound
@@ -246,8 +242,8 @@ func (f *printed) frontier() {
 	}
 }
 
-// once is not in the paper: what may not be computed again, of a graph/v1 the loss
-// and backward nodes, is computed in its own stage only.
+// once is not in the paper: what may not be recomputed, in a graph/v1 the loss and backward nodes,
+// is computed in its own stage only.
 func (f *printed) once() {
 	g := f.m.Group("once", "the rules")
 	for t := range f.n {
@@ -323,8 +319,8 @@ func (f *printed) freed() {
 	}
 }
 
-// overheads is not in the paper: what node k takes beside its value counts
-// while it is computed.
+// overheads is not in the paper: what node k needs in addition to its value counts while it is
+// computed.
 func (f *printed) overheads() {
 	g := f.m.Group("overhead", "the rules")
 	for t := range f.n {
@@ -337,7 +333,7 @@ func (f *printed) overheads() {
 	}
 }
 
-// written is the size of all that node k writes, in units of the model.
+// written returns the size of all that node k writes, in units of the model.
 func (f *printed) written(k int) (sum float64) {
 	for _, i := range f.Writes[k] {
 		sum += f.mem[i]

@@ -13,7 +13,7 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// linkedFormulation is the entry of Linked.
+// linkedFormulation returns the entry of Linked.
 func linkedFormulation() formulation.Formulation {
 	return formulation.Formulation{
 		Name: linkedName, Problem: plan.RematOffload, Promise: formulation.LowerBound,
@@ -22,10 +22,10 @@ func linkedFormulation() formulation.Formulation {
 	}
 }
 
-// Linked builds the small model behind rematgraph.View.LinkedBound, at the node that the options
-// name, nil: at that of the bound. It is that of TimeBound, in which kept values need not be in
-// memory: away are the bytes, no less than 0, of those that are fetched after the instant τ
-// at which the node starts for the first time, and have been sent before. With β bytes per second,
+// Linked builds the small model behind rematgraph.View.LinkedBound, at the node of the options;
+// nil: that of the bound. It extends TimeBound: kept values need not be in memory. away ≥ 0 is the
+// size of those that are fetched after the time τ at which the node first starts, and were
+// offloaded before. With β bytes per second,
 //
 //	min T
 //	T ≥ Σ_v time_v + Σ_j time_j again_j
@@ -34,9 +34,9 @@ func linkedFormulation() formulation.Formulation {
 //	T ≥ 2 away/β
 //	Σ_f size_f kept_f ≤ room + away
 //
-// for the link in is busy for away/β after τ, the link out was before it, and so was the device
-// with what the node depends on. Where sizes are rounded down to what solvers can tell apart,
-// and travel times down, it stays a relaxation.
+// since the link in is busy for away/β after τ, the link out for as long before it, and the device
+// computed the ancestors of the node before. With sizes and transfer times rounded down it remains
+// a relaxation.
 func Linked(g *training.Graph, p platform.Platform, o besideOptions) (*formulation.Program, error) {
 	v, err := view(g)
 	if err != nil {
@@ -99,9 +99,9 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 	}
 }
 
-// addRow adds the row with a column of what is not in memory to a group, and returns the column
-// and how many bytes one of it are. Sizes are rounded down to so many bytes as leave at most base
-// of all of them together. More than all of them need not be away.
+// addRow adds the row with a column of what is not in memory to a group, and returns the column and
+// the bytes of one unit of it. Sizes are rounded down to a unit of which the total has at most
+// base. At most the total needs to be on the host.
 func (r *memoryRow) addRow(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
 	total := max(0, -r.room)
 	for _, size := range r.sizes {

@@ -23,16 +23,16 @@ type Rounding struct {
 	Fits bool
 }
 
-// RoundingResult is what Round made: the best plan that fits, and the optimum of
-// the relaxation as a claim or, certified, as a bound.
+// RoundingResult is the result of Round: the best plan that fits, and the optimum of the relaxation
+// as an uncertified bound or, certified, as a bound.
 type RoundingResult struct {
 	*formulation.Result
-	// Rounded are the roundings of the relaxation for all of the memory: of
-	// the threshold, then the random ones. Repaired are those that exceeded the
-	// memory, made to fit, in the same order; nil where that failed.
+	// Rounded are the roundings of the relaxation with full memory: by the threshold, then the
+	// random ones. Repaired are those that exceeded memory after repair, in the same order; nil
+	// where that failed.
 	Rounded, Repaired []*Rounding
-	// Allowance is the first rounding that fits of relaxations for less and
-	// less memory, the paper's ε; nil if none does.
+	// Allowance is the first rounding that fits among relaxations with decreasing memory, the
+	// paper's ε; nil if none does.
 	Allowance *Rounding
 }
 
@@ -45,13 +45,12 @@ type RoundingOptions struct {
 	Strong bool
 }
 
-// Round is the approximation of Checkmate §5: it solves the LP
-// relaxation, rounds S, at a threshold of 0.5 and at random with the values of
-// S as probabilities, and computes the least R for it. What exceeds the
-// memory is reported as such, and then repaired in two ways: as in the paper by
-// asking for less memory, and by giving up retained values one by one, which is ours.
-// Polynomial: linear programs of O(n²) columns, and O(n·edges) a rounding. It sets
-// t.Verify; the seed of t is that of the roundings, too. Errors are those of Run.
+// Round is the approximation of Checkmate §5. It solves the LP relaxation, rounds S, at a threshold
+// of 0.5 and at random with the values of S as probabilities, and computes the minimum R for it.
+// Roundings that exceed memory are reported as such, and then repaired in two ways: as in the paper
+// by requesting less memory, and by evicting retained values one by one, which is ours. Polynomial:
+// linear programs with O(n²) columns, and O(n·edges) a rounding. It sets t.Verify; the seed of t is
+// that of the roundings, too. Errors are those of Run.
 func Round(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
 	in, err := newInstance(v, p)
 	if err != nil {
@@ -166,8 +165,8 @@ func (c *rounding) relax(part float64) fractions {
 	return x
 }
 
-// forwardFractions fills in the stages that the model leaves out: what forward
-// nodes read is there, the rest as far as the first stage retains it.
+// forwardFractions fills in the stages that the model omits: what forward nodes read is retained,
+// the rest as far as the first stage retains it.
 func (f *strong) forwardFractions(x fractions) {
 	for t := range f.first {
 		for i := range f.made(t - 1) {
@@ -220,13 +219,12 @@ func (c *rounding) report(rule string, s *rematgraph.Schedule) *Rounding {
 	return r
 }
 
-// evict makes a schedule fit by giving up retained values; the error wraps
-// plan.ErrNoPlan if it cannot or is told to stop. As long as some computation
-// exceeds the memory, it takes the first stage that needs most and gives up one value retained into it or out of it,
-// until that is next computed or read: the one that costs the least time for
-// each byte among those that lower what the stage needs, or if there is none,
-// among those that leave it as it is. Every step retains less, so it ends: what is
-// computed again may need others kept, which cannot be, and then is no step.
+// evict makes a schedule fit by evicting retained values. The error wraps plan.ErrNoPlan if that is
+// impossible or stop reports true. While some computation exceeds memory, it takes the first stage
+// with the maximum need and evicts one value retained into it or out of it until that is next
+// computed or read: the one with the minimum time for each byte among those that lower the need of
+// the stage, or if there is none, among those that leave it unchanged. Every step retains less, so
+// it terminates: a step after which recomputation would have to retain others is not made.
 func (in *instance) evict(s *rematgraph.Schedule, stop func() bool) error {
 	try, best := in.New(), in.New()
 	for {
@@ -268,8 +266,7 @@ func (in *instance) evict(s *rematgraph.Schedule, stop func() bool) error {
 	}
 }
 
-// release stops retaining value i from stage t until it is computed again or
-// read in a stage.
+// release stops retaining value i from stage t until it is recomputed or read in a stage.
 func (in *instance) release(s *rematgraph.Schedule, t, i int) {
 	for ; t < in.n && s.Retained(t, i); t++ {
 		s.Retain(t, i, false)

@@ -7,19 +7,17 @@ import (
 	"workbench/model/milp"
 )
 
-// base is the number of grains that the room of a row has at most: solvers can
-// tell one of 2²⁰ from none, since their tolerance is 10⁻⁶ where the room is
-// scaled to 2¹⁰.
+// base is the maximum memory of a row in units of grain: solvers can distinguish 2²⁰ units, since
+// their tolerance is 10⁻⁶ with the memory scaled to 2¹⁰.
 const base = 1 << 20
 
-// loose is added to the scaled room of a row: half a grain at most, so that it
-// lets nothing in that is whole, and far more than what solvers lose on the way,
-// so that they do not cut off what fills the room to the last grain.
+// loose is added to the scaled memory of a row. It is at most half a unit, so it admits no further
+// integer solution, and far more than the rounding errors of solvers, so they do not cut off what
+// fills memory to the last unit.
 const loose = 0x1p-12
 
-// divisor returns the greatest common divisor of whole numbers, 1 of none. Of
-// sizes in bytes it is often large: that of the elements of a tensor, of a
-// mini-batch.
+// divisor returns the greatest common divisor of integers, 1 for none. For sizes in bytes it is
+// often large: that of the elements of a tensor, or of a mini-batch.
 func divisor(sizes ...float64) float64 {
 	d := 0.0
 	for _, x := range sizes {
@@ -30,11 +28,10 @@ func divisor(sizes ...float64) float64 {
 	return max(d, 1)
 }
 
-// grain returns what sizes are to be counted in where the room is so large:
-// their greatest common divisor, and that times a power of two where the room
-// would have more than base of it. The sizes rounded down to grains make a
-// relaxation of Σ size x ≤ room, for ⌊·⌋ of a sum is no less than the sum of
-// ⌊·⌋; it is the same row if it is exact.
+// grain returns the unit in which sizes are counted for a given memory: their greatest common
+// divisor, times a power of two if memory would have more than base units. Sizes rounded down to
+// units make a relaxation of Σ size x ≤ room, since ⌊·⌋ of a sum is at least the sum of ⌊·⌋; if
+// exact is true it is the same row.
 func grain(room float64, sizes []float64) (size float64, exact bool) {
 	size = divisor(sizes...)
 	for exact = true; math.Floor(room/size) >= base; exact = false {
@@ -43,8 +40,8 @@ func grain(room float64, sizes []float64) (size float64, exact bool) {
 	return size, exact
 }
 
-// memoryRow is Σ size x ≤ room under construction: sizes are whole and positive,
-// every x is between 0 and 1, and whole in the solutions that count.
+// memoryRow is the row Σ size x ≤ room under construction: sizes are integer and positive, every x
+// is between 0 and 1, and integer in feasible solutions.
 type memoryRow struct {
 	room  float64
 	vars  []milp.Var
@@ -65,26 +62,23 @@ func (r *memoryRow) add(size float64, x milp.Var) {
 	r.vars, r.sizes = append(r.vars, x), append(r.sizes, size)
 }
 
-// carry is a column that is what its row of digits is too large by, in units of
-// base.
+// carry is a column with the excess of its row of digits, in units of base.
 type carry struct {
 	x     milp.Var
 	terms []milp.Term // the other columns of the row
 	room  float64
 }
 
-// memoryRows adds a row to a model in numbers that solvers can tell apart. What
-// is larger than the room is not there. The rest is counted in grains; where
-// those would be too many, sizes are rounded down, or, if exact is set, written
-// with digits of the base, a row for each, from the last digit on: with carries
-// c whole,
+// memoryRows adds a row to a model in numbers that solvers can distinguish. A column larger than
+// room is fixed to 0. The rest is counted in units of grain. If there would be too many, sizes are
+// rounded down, or, if exact is set, written in digits of base, a row for each, from the last digit
+// on. With integer carries c,
 //
 //	Σ (size mod base) x − base·c ≤ room mod base,   Σ ⌊size/base⌋ x + c ≤ ⌊room/base⌋
 //
-// has a solution if and only if x keeps the row, namely c = ⌈(Σ (size mod base)
-// x − room mod base)/base⌉, which is not negative; and so on for the second.
-// Every column being real, the two imply the row, too. The carries, if any, are
-// returned in the order in which they can be computed.
+// has a solution if and only if x satisfies the row, namely c = ⌈(Σ (size mod base) x − room mod
+// base)/base⌉, which is not negative; and so on for the second. With continuous columns the two
+// also imply the row. It returns the carries in an order in which they can be computed.
 func memoryRows(m *milp.Model, groups memoryGroups, r *memoryRow, exact bool, name string) []carry {
 	var e milp.Expr
 	if r.room < 0 {
@@ -150,7 +144,7 @@ func addRow(g milp.Group, terms []milp.Term, room, largest float64) {
 	g.AtMost(&e, scale*room+loose)
 }
 
-// value returns what the carry is at x: the least that keeps its row.
+// value returns the value of the carry at x: the minimum that satisfies its row.
 func (c *carry) value(x []float64) float64 {
 	sum := -c.room
 	for _, t := range c.terms {

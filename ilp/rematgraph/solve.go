@@ -15,23 +15,20 @@ import (
 	"workbench/model/verify"
 )
 
-// roughGap is the gap to which models are solved as long as their solutions
-// make no plans that fit.
+// roughGap is the gap to which models are solved while their solutions yield no plans that fit.
 const roughGap = 0.002
 
-// Run finds a plan of a graph and bounds on its plans. It sets t.Verify and
-// t.Bounds and, where there is none, t.Start. A limit in ctx ends the search with
-// what there is. The error wraps formulation.ErrInstance, formulation.ErrTooLong
-// or formulation.ErrStart, or is a *plan.Infeasible.
+// Run finds a plan of a graph and bounds on its plans. It sets t.Verify and t.Bounds and, if there
+// is none, t.Start. When ctx ends it returns the results so far. The error wraps
+// formulation.ErrInstance, formulation.ErrTooLong or formulation.ErrStart, or is a
+// *plan.Infeasible.
 //
-// It begins with the bound that needs no model and ends at once where t.Start
-// has it. Else it solves Strong without the stages of the forward phase and
-// without the memory rows of recomputations, both of which rarely matter: a
-// relaxation, in which many values need not be considered. Where the plan of a
-// solution exceeds the memory, the rows that it breaks are added, exactly, and
-// the model is solved again; in between, plans are looked for near the solution
-// and near the best one known. Of more than MostRelaxed nodes there is the bound alone, where
-// a certificate of it is asked for.
+// It starts with the bound that needs no model and stops if t.Start attains it. Otherwise it solves
+// Strong without the stages of the forward phase and without the memory rows of recomputations,
+// both of which rarely matter: a relaxation, in which many values can be ignored. If the plan of a
+// solution exceeds memory, the violated rows are added, exactly, and the model is solved again
+// (lazy constraints). In between, plans are sought near the solution and near the best known one.
+// With more than MostRelaxed nodes there is only the bound, if a certificate of it is requested.
 func Run(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platform.Platform) (*formulation.Result, error) {
 	in, err := newInstance(v, p)
 	if err != nil {
@@ -204,11 +201,11 @@ func (c *search) broken(f *strong, s *rematgraph.Schedule) (rows [][2]int) {
 	return rows
 }
 
-// mostExact is the largest number of nodes of which the exact model is solved:
-// it has up to n³/6 entries.
+// mostExact is the maximum number of nodes for which the exact model is solved: it has up to n³/6
+// entries.
 const mostExact = 120
 
-// exact asks for the exact model, which leaves nothing open but takes longer.
+// exact solves the exact model, which leaves nothing open but takes longer.
 func (c *search) exact() {
 	if c.n <= mostExact {
 		c.ask(&formulation.Phase{Program: buildStrong(c.instance, Options{}).program()})
@@ -316,10 +313,9 @@ func (c *search) neighbour(s *rematgraph.Schedule, open []bool) *rematgraph.Sche
 	return nil
 }
 
-// ordered reports whether every plan is as InGraphOrder says where it matters
-// to a model: without the forward phase, if all forwards are needed by the first
-// node behind them, and each node from that on reads the one before; with it, if
-// every node reads the one before. O(edges).
+// ordered reports whether every plan satisfies InGraphOrder where it matters to a model. Without
+// the forward phase: all forwards are needed by the first node after them, and each node from that
+// on reads the previous one. With it: every node reads the previous one. O(edges).
 func (in *instance) ordered(forward bool) bool {
 	first := in.behind
 	if first == in.n {

@@ -15,20 +15,19 @@ import (
 // Options say which strengthened model to build. The zero value is
 // exact for schedules of stages.
 type Options struct {
-	// Backward leaves out the stages before the first one from which on no node is
-	// a forward that may be computed again: forwards are computed once there and any
-	// set of their values may be retained. A relaxation.
+	// Backward omits the stages before the first one from which on no node is a forward node that
+	// may be recomputed: forwards are computed once there and any set of their values may be
+	// retained. A relaxation.
 	Backward bool `json:"backward,omitempty"`
-	// Ends leaves out the memory rows of recomputations: a stage must fit its
-	// last computation only, and that in grains, see memoryRows. A relaxation,
-	// and one that holds for recomputation in any order and any number of times.
+	// Ends omits the memory rows of recomputations: a stage must fit its last computation only, and
+	// that in units of grain, see memoryRows. A relaxation, which holds for recomputation in any
+	// order and any number of times.
 	Ends bool `json:"ends,omitempty"`
-	// Rows are computations, by stage and node, of which Ends keeps the memory
-	// rows after all, exactly.
+	// Rows are computations, by stage and node, whose memory rows Ends keeps, exactly.
 	Rows [][2]int `json:"rows,omitempty"`
-	// Contract never retains a value that only one forward node reads, which may be computed
-	// again, reads nothing else and whose own value is not larger: retaining that one
-	// is as good. With Backward and Ends only.
+	// Contract never retains a value that only one forward node reads, which may be recomputed,
+	// reads nothing else and whose own value is not larger: retaining that value is as good.
+	// Requires Backward and Ends.
 	Contract bool `json:"contract,omitempty"`
 	// Plans keeps of Rows also those that contracted values may break without
 	// harm to the optimum, and those of the forward phase: every solution is a
@@ -51,7 +50,7 @@ type strong struct {
 	*instance
 	o     Options
 	first int // first stage of the model
-	// staged says that the model is about schedules of stages alone: see program.
+	// staged restricts the relation to schedules in stages: see program.
 	staged bool
 	m      *milp.Model
 	e      milp.Expr
@@ -93,7 +92,7 @@ func Strong(g plan.Instance, p platform.Platform, o Options) (*formulation.Progr
 	return buildStrong(in, o).program(), nil
 }
 
-// program is the model with what it promises.
+// program returns the model with its relation to the problem.
 func (f *strong) program() *formulation.Program {
 	p := f.restriction()
 	p.Formulation, p.Promise = f.m.Name(), formulation.Equal
@@ -115,7 +114,7 @@ func (f *strong) program() *formulation.Program {
 	return p
 }
 
-// restriction is the model without any promise.
+// restriction returns the model without a proven relation.
 func (f *strong) restriction() *formulation.Program {
 	return f.instance.program(f.m, f.values, f.schedule)
 }
@@ -245,7 +244,7 @@ func (f *strong) needs() {
 	}
 }
 
-// needsNode reports whether stage t or a later one may compute node j < t again.
+// needsNode reports whether stage t or a later one may recompute node j < t.
 func (f *strong) needsNode(t, j int) bool {
 	return f.may(t, j) && slices.ContainsFunc(f.Writes[j], func(i int) bool { return f.need[t*f.M+i] })
 }
@@ -386,15 +385,15 @@ func (f *strong) retained() {
 	}
 }
 
-// reads reports whether value i is there when stage t ends, in any schedule: node t
-// reads it, or it is a result and the stage the last one. In a plan that is no schedule of
-// stages it may be made again after that.
+// reads reports whether value i is in memory when stage t ends, in any schedule: node t reads it,
+// or it is a result and the stage the last one. A plan that is no schedule in stages may recompute
+// it later.
 func (f *strong) reads(t, i int) bool {
 	_, ok := slices.BinarySearch(f.Pred[t], i)
 	return ok || t == f.n-1 && f.Result[i] && (f.staged || !f.late(i))
 }
 
-// late reports whether a plan may make value i again after all nodes have been computed.
+// late reports whether a plan may recompute value i after all nodes have been computed.
 func (f *strong) late(i int) bool { return f.Until[f.Writer[i]] == f.n }
 
 // results are the values that are there at the end.
@@ -489,9 +488,9 @@ func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	return x, true
 }
 
-// rowHolds reports whether the memory row of a computation, by stage and node,
-// holds for some optimal schedule of the model. It does not where contracted
-// values are computed, nor in stages that Backward leaves out.
+// rowHolds reports whether the memory row of a computation, by stage and node, holds for some
+// optimal schedule of the model. It does not if contracted values are computed, nor in stages that
+// Backward omits.
 func (f *strong) rowHolds(x [2]int) bool {
 	t, k := x[0], x[1]
 	if t < f.first {
@@ -504,9 +503,9 @@ func (f *strong) rowHolds(x [2]int) bool {
 	return true
 }
 
-// memoryForward bounds the memory at stage t of a forward phase that the model
-// leaves out, in which nothing is recomputed: besides what forward nodes from t
-// on read, the values retained into the first stage of the model are there.
+// memoryForward bounds the memory at stage t of a forward phase that the model omits, in which
+// nothing is recomputed: in addition to what forward nodes from t on read, the values retained into
+// the first stage of the model are in memory.
 func (f *strong) memoryForward(t int) {
 	row := f.newRow(t)
 	row.room -= f.Written[t] + f.Overhead[t]
