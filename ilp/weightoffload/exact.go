@@ -16,31 +16,27 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// ExactLayers is the length of the longest chain that Exact takes: its
-// 20L² binaries are too many for more.
+// ExactLayers is the maximum length of a chain for Exact: its 20L² binaries are too many for more.
 const ExactLayers = 8
 
-// exact is a MILP of weight offloading as it is, of our own: its optimum is the
-// least period, and its integer decisions make a plan that has it.
+// exact is our own exact MILP of weight offloading: its optimum is the minimum period, and its
+// integer decisions determine a plan that attains it.
 //
-// Plans are in the normal form of weightoffload.Schedule, which costs no time. Its events are
-// the starts of the operations, of the prefetch and the discard in each gap,
-// and of the upload of each layer. All that concerns time is a precedence
-// between two events on condition that certain binaries have certain values:
-// one list of them gives the rows, with a large constant, and, of a solution,
-// the difference constraints that its plan is timed by.
+// Plans are in the normal form of weightoffload.Schedule, which loses nothing. Its events are the
+// starts of the operations, of the prefetch and the discard in each gap, and of the upload of each
+// layer. All timing is by precedences between two events that hold if certain binaries have certain
+// values. One list of them yields the rows, with a large constant, and, for a solution, the
+// difference constraints by which its plan is timed.
 //
-// Times count from B_L of one cycle. Everything in the gaps d = 0 happens
-// before the end of the cycle, everything in the gaps d = 1 between F_1 and
-// F_1 of the next one, and everything about uploads within the cycle that
-// follows their backward. That decides how two transfers on one link can lie:
-// see apart.
+// Times count from B_L of one cycle. Everything in the gaps d = 0 happens before the end of the
+// cycle, everything in the gaps d = 1 between F_1 and F_1 of the next one, and everything about
+// uploads within the cycle that follows their backward. That determines the possible orders of two
+// transfers on one link: see addDisjunction.
 //
-// Memory only grows when an operation or a prefetch starts, so it is checked
-// there. An instant can hold both: which comes first is decided by the interval
-// that the prefetch is said to start in, slots. Said to start in the interval
-// of operation j, it finds the activations of j held; in an earlier one,
-// operation j finds its weight reserved.
+// Memory only grows when an operation or a prefetch starts, so it is checked there. In a tie of
+// both, the interval to which the start of the prefetch is assigned determines which comes first,
+// see slots. Assigned to the interval of operation j, it finds the activations of j held; in an
+// earlier one, operation j finds its weight reserved.
 type exact struct {
 	*instance
 	m *milp.Model
@@ -54,8 +50,8 @@ type exact struct {
 	uploaded milp.List // by layer
 
 	slots    [][]slot    // by gap: when its prefetch may start
-	absent   [][]absence // by operation: gaps whose weight may be away at its start
-	others   [][]absence // by gap: other gaps whose weight may be away when its prefetch starts
+	absent   [][]absence // by operation: gaps whose weight may be on the host at its start
+	others   [][]absence // by gap: other gaps whose weight may be on the host when its prefetch starts
 	prefetch [][]order   // of the prefetches of two gaps g < h
 	upload   [][]order   // of the uploads of two layers k < l
 }
@@ -66,19 +62,19 @@ func (f *exact) del(g int) int { return 2*f.N + g }
 func (f *exact) up(k int) int  { return 3*f.N + k }
 func (f *exact) events() int   { return 3*f.N + f.L }
 
-// heavy reports whether gap g has a weight that can leave.
+// heavy reports whether the weight of gap g has bytes and so can be evicted.
 func (f *exact) heavy(g int) bool { return f.w[g>>1] > 0 }
 
-// slot is a part of the interval of an operation: after its start or, where
-// that makes a difference, after its end.
+// slot is a part of the interval of an operation: after its start or, where that makes a
+// difference, after its end.
 type slot struct {
 	v     milp.Var
 	op    int
 	after bool
 }
 
-// absence says that the weight of a gap is away at some event, turns cycles
-// later in the times of the event than in those of the gap.
+// absence states that the weight of a gap is on the host at some event, turns cycles later in the
+// times of the event than in those of the gap.
 type absence struct {
 	v     milp.Var
 	gap   int
@@ -91,8 +87,8 @@ type order struct {
 	turning        bool // beyond exists
 }
 
-// Exact builds a MILP of our own whose optimum is the least period: see exact. 20L²
-// binaries. The error is ErrTooLong for chains of more than ExactLayers.
+// Exact builds our own MILP whose optimum is the minimum period: see exact. 20L² binaries. The
+// error is ErrTooLong for chains of more than ExactLayers.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -122,7 +118,7 @@ func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 
 // columns adds the period, the times and the choices.
 func (f *exact) columns() {
-	longest := f.horizon() // upper bound on the least period
+	longest := f.horizon() // upper bound on the minimum period
 	f.T = f.m.Var("T", milp.Continuous, f.period, longest)
 	f.t = f.m.List("t", f.events(), milp.Continuous, 0, 2*longest)
 	for j := range f.N {
@@ -138,9 +134,9 @@ func (f *exact) columns() {
 	}
 }
 
-// horizon returns a period, rounded up, in which some plan does: the heaviest
-// weights that can stay for ever do, the others are here one at a time, with
-// nothing overlapping. So no optimum is longer.
+// horizon returns a period, rounded up, for which a plan exists: the largest weights that fit are
+// always resident, and the others are present one at a time, without overlap. So no optimum is
+// longer.
 func (f *exact) horizon() float64 {
 	stay, held := make([]bool, f.L), 0.0
 	heaviest := make([]int, f.L)
@@ -211,8 +207,8 @@ func (f *exact) turnsTo(g, j int) int {
 	return 0
 }
 
-// stays says what happens in a gap whose weight leaves: after its use it is
-// discarded, once it is uploaded, and prefetched before the next use.
+// stays adds the order of events in a gap whose weight is evicted: after its use it is discarded,
+// once it is uploaded, and prefetched before the next use.
 func (f *exact) stays() {
 	chosen := f.m.Group("uploaded if away", "the rules")
 	for g := range f.N {
@@ -239,11 +235,10 @@ func (f *exact) stays() {
 	}
 }
 
-// addDisjunction makes two transfers a and b on one link not overlap. They repeat every
-// T; the time of b is within a cycle before and two cycles after that of a. So
-// b is before a (behind), or after a and before a of the next cycle, or after
-// that (beyond). If the times are known to be less than a cycle apart whatever
-// their order, turning is false, and behind is all.
+// addDisjunction adds that two transfers a and b on one link do not overlap. They repeat every T;
+// the time of b is within a cycle before and two cycles after that of a. So b is before a (behind),
+// or after a and before a of the next cycle, or after that (beyond). If the times are known to
+// differ by less than a cycle whatever their order, turning is false, and behind suffices.
 func (f *exact) addDisjunction(name string, a, b int, wa, wb float64, turning bool, when ...milp.Literal) order {
 	o := order{behind: f.m.Var("behind["+name+"]", milp.Binary, 0, 1), turning: turning}
 	and := func(l milp.Literal) []milp.Literal { return append(slices.Clone(when), l) }
@@ -342,9 +337,8 @@ func (f *exact) addSlot(g, j int, after bool) {
 	f.slots[g] = append(f.slots[g], s)
 }
 
-// memoryAtOperations makes room for each operation: the weights of some gaps
-// are away, discarded before it and not reserved again in an interval before
-// that of the operation.
+// memoryAtOperations adds that each operation fits: the weights of enough gaps are on the host,
+// discarded before it and not reserved in an interval before that of the operation.
 func (f *exact) memoryAtOperations() {
 	memory, order := f.m.Group("memory at operations", "[001] (1)"), f.m.Group("away at operations", "the rules")
 	f.absent = make([][]absence, f.N)
@@ -372,12 +366,11 @@ func (f *exact) memoryAtOperations() {
 	}
 }
 
-// distance returns how many operations after the beginning of gap g operation j
-// is.
+// distance returns the number of operations from the start of gap g to operation j.
 func (f *exact) distance(g, j int) int { return (j - f.Last(g) + f.N) % f.N }
 
-// memoryAtPrefetches makes room for each prefetch at its start: the weights of
-// some other gaps are away, discarded before it, and prefetched after it.
+// memoryAtPrefetches adds that each prefetch fits at its start: the weights of enough other gaps
+// are on the host, discarded before it and prefetched after it.
 func (f *exact) memoryAtPrefetches() {
 	memory, order := f.m.Group("memory at prefetches", "[001] (1)"), f.m.Group("away at prefetches", "the rules")
 	f.others = make([][]absence, f.N)
@@ -423,19 +416,18 @@ type demanded struct {
 	always bool
 }
 
-// nearly is what part of the largest demand a solver may well not notice.
+// nearly is the fraction of the largest demand below which a solver may not notice a difference.
 const nearly = 1. / (1 << 16)
 
-// makeRoom adds that so much is away, of the weights of all layers but own, that
-// the rest fits in the room demanded; away[k] are the binaries that say that w_k
-// is, of which one at most holds. Of the rooms that are not always demanded one
-// at most is, and none that no weights could make.
+// makeRoom adds that enough weights other than own are on the host for the demanded rooms. away[k]
+// are the binaries that state that w_k is, at most one of which holds. Of the rooms that are not
+// always demanded at most one is, and none that no weights could provide.
 //
-// One row adds up sizes: coefficients beyond what is demanded count as that, and
-// a power of two scales them. Sizes of several magnitudes are lost in it, so
-// wherever some weights fall just short of a demand another row says that these
-// cannot be all that is away: one of the others is. Its coefficients are 1, and
-// the first row then asks for a little less, so that no rounding matters in it.
+// One row adds up sizes: coefficients above the demand are reduced to it, and a power of two scales
+// them. Small differences between sizes of several magnitudes are lost in it. So if some weights
+// fall just short of a demand, another row with coefficients 1 states that these cannot be all that
+// is on the host: one of the others is. The first row then demands slightly less, so rounding does
+// not matter in it.
 func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []demanded) {
 	most := 0.0
 	whole := make([]float64, len(rooms))
@@ -477,7 +469,7 @@ func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []deman
 // layer would not. It reports whether there is any. O(2^L).
 func (f *exact) covers(g milp.Group, away [][]milp.Var, rooms []demanded, whole []float64, most float64) (any bool) {
 	for set := range 1 << f.L {
-		sum, rest := 0.0, math.Inf(1) // the least weight that is not in the set
+		sum, rest := 0.0, math.Inf(1) // the smallest weight that is not in the set
 		for k, vs := range away {
 			switch in := set>>k&1 == 1; {
 			case in && len(vs) == 0:
@@ -631,7 +623,7 @@ func set(x []float64, v milp.Var, true bool) {
 	}
 }
 
-// startTimes sets the times of s and what leaves.
+// startTimes sets the times of s and which weights are evicted.
 func (f *exact) startTimes(s *weightoffload.Schedule, x []float64) {
 	at := func(event int, seconds float64) { x[f.t.At(event).Index()] = seconds / f.time }
 	x[f.T.Index()] = s.T / f.time
@@ -653,8 +645,8 @@ func (f *exact) startTimes(s *weightoffload.Schedule, x []float64) {
 	}
 }
 
-// startSlots sets in whose interval each prefetch starts, and returns by gap how
-// many operations after its beginning that is.
+// startSlots sets the interval in which each prefetch starts, and returns by gap its distance from
+// the start of the gap, in operations.
 func (f *exact) startSlots(s *weightoffload.Schedule, x []float64) []int {
 	chosen := make([]int, f.N)
 	for g, slots := range f.slots {
@@ -691,8 +683,7 @@ func (f *exact) startOrders(s *weightoffload.Schedule, x []float64) {
 	}
 }
 
-// slotOf returns the number of the last slot that has begun when the prefetch
-// of gap g starts.
+// slotOf returns the number of the last slot that has started when the prefetch of gap g starts.
 func (f *exact) slotOf(s *weightoffload.Schedule, g int) int {
 	last := -1
 	for i, slot := range f.slots[g] {
@@ -710,8 +701,7 @@ func (f *exact) slotOf(s *weightoffload.Schedule, g int) int {
 // notAfter reports whether a is before b, or simultaneous with it.
 func notAfter(s *weightoffload.Schedule, a, b float64) bool { return a <= b+plan.Tolerance*s.T }
 
-// gone reports whether the weight of gap g is away at the instant x of its
-// times.
+// gone reports whether the weight of gap g is on the host at time x of its times.
 func (f *exact) gone(s *weightoffload.Schedule, g int, x float64) bool {
 	return s.Away[g] && notAfter(s, s.Deleted(f.Instance, g), x) && notAfter(s, x, s.Pre[g])
 }

@@ -1,19 +1,17 @@
-// Package weightoffload holds the MILPs of weight offloading, one file each. Start at
-// paper.go, which follows [001] §6 equation by equation; printed.go and
-// printedmemory.go have what differs as printed, nested.go is the compact form
-// that proves bounds, exact.go the problem as it is.
+// Package weightoffload has the MILPs of weight offloading, one file each. Start at paper.go, which
+// follows [001] §6 equation by equation. printed.go and printedmemory.go have the differences as
+// printed, nested.go is the compact form that proves bounds, exact.go the exact problem.
 //
-// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
-// Offloading Strategies for Training Large DNN Models", 2022.
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight Offloading Strategies for
+// Training Large DNN Models", 2022.
 //
 // # Numbers
 //
-// Sizes and times of the models are those of the file times powers of two, see
-// instance, so no digit changes; sums of sizes are exact. What must be computed
-// is the time of a transfer and a sum of times: each is rounded so that its row
-// gets weaker, by milp.Down and milp.Up. So each model, its numbers taken as
-// exact, is a relaxation of the problem as it is in the file wherever this
-// package says that it is one.
+// Sizes and times of the models are those of the file times powers of two, see instance, so no
+// digit changes; sums of sizes are exact. Transfer times and sums of times must be computed: each
+// is rounded so that its row gets weaker, by milp.Down and milp.Up. So each model, with its numbers
+// taken as exact, is a relaxation of the problem in the file wherever this package states that it
+// is one.
 package weightoffload
 
 import (
@@ -31,9 +29,8 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// instance is OFF(L, M, β) of package cycle with its numbers in the units of
-// the models: the least period is about 2¹⁰ units of time, and the largest
-// weight 2¹⁰ units of size or more.
+// instance is OFF(L, M, β) of model/problem/weightoffload with its numbers in units of the models:
+// the minimum period is about 2¹⁰ units of time, and the largest weight at least 2¹⁰ units of size.
 type instance struct {
 	*weightoffload.Instance
 	size, time float64 // a unit of the models, in units of sizes and in seconds
@@ -46,18 +43,18 @@ type instance struct {
 	period float64   // Σu rounded down
 }
 
-// MostLayers is the length of the longest chain of which models are built: with
-// 1000 layers they have up to 16 million nonzeros and take 2 GB and seconds.
+// MostLayers is the maximum length of a chain for models: with 1000 layers they have up to 16
+// million nonzeros and take 2 GB and seconds.
 const MostLayers = 1000
 
-// scale is about where the models' numbers lie.
+// scale is the magnitude of the numbers of the models.
 const scale = 1 << 10
 
-// least is what no coefficient of time but 0 is below: it is 10⁻¹⁰ of a period,
-// which solvers cannot tell from nothing.
+// least is a lower bound on nonzero coefficients of time: 10⁻¹⁰ of a period, which solvers cannot
+// distinguish from 0.
 const least = 1. / (1 << 23)
 
-// lost is what libraries drop coefficients below.
+// lost is the magnitude below which libraries drop coefficients.
 const lost = 1. / (1 << 29)
 
 // down and up round a coefficient that is a time, where its row is the weaker
@@ -76,9 +73,9 @@ func up(x float64) float64 {
 	return max(x, least)
 }
 
-// newInstance checks that a plan exists: the error is a *plan.Infeasible if the
-// memory is below the least, ErrTooLong for chains of more than MostLayers,
-// and wraps ErrInstance where the numbers mean nothing.
+// newInstance returns the instance if a plan exists. The error is a *plan.Infeasible if memory is
+// below the minimum, ErrTooLong for chains of more than MostLayers, and wraps ErrInstance for
+// invalid input.
 func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	y, err := weightoffload.New(c, p)
 	switch {
@@ -125,18 +122,18 @@ func (in *instance) others(own int) []float64 {
 	return w
 }
 
-// A demand is how much of the weights must be away at some time, the weight of
-// one layer being here.
+// demand is how much of the weights must be on the host at some time while the weight of one layer
+// is resident.
 type demand struct {
-	whole float64 // the least sum of whole weights that is enough, units of the models; +Inf: all are too few
-	count int     // the least number of weights that is enough
-	// counts says that so many weights do not follow from the sum: of the
-	// largest, a fraction of one is enough.
+	whole float64 // minimum sum of complete weights that suffices, units of the models; +Inf: all are too few
+	count int     // minimum number of weights that suffices
+	// counts is true if count does not follow from the sum: of the largest weights, a fraction of
+	// one suffices.
 	counts bool
 }
 
-// demand returns what must be away for the rest to fit in room, given in units
-// of sizes, while the weight of layer own is here.
+// demand returns what must be on the host for the rest to fit in room, in units of sizes, while the
+// weight of layer own is resident.
 func (in *instance) demand(own int, room float64) demand {
 	need := in.Total - room
 	if need <= 0 {
@@ -157,12 +154,12 @@ func (in *instance) demand(own int, room float64) demand {
 // wholeWeights is the limit of the search in leastWhole.
 const wholeWeights = 100_000
 
-// leastWhole returns the least sum of some of the whole numbers w, which fall,
-// that is at least need; need itself if the search would be long, +Inf if all
-// of them are too few.
+// leastWhole returns the minimum sum of some of the integers w, in decreasing order, that is at
+// least need (subset sum). It returns need itself if the search would be long, and +Inf if all of
+// them are too few.
 //
-// Layers mostly come in few sizes: for all counts of all sizes but one, the
-// count of that one is a quotient. O(wholeWeights) at most.
+// Layers usually have few distinct sizes: for all counts of all sizes but one, the count of that
+// one is a quotient. O(wholeWeights).
 func leastWhole(w []float64, need float64) float64 {
 	if need <= 0 {
 		return 0
@@ -214,7 +211,7 @@ func leastWhole(w []float64, need float64) float64 {
 	return best
 }
 
-// read brings a plan to normal form; times stay seconds.
+// read returns the normal form of a plan; times remain in seconds.
 func (in *instance) read(p *plan.Plan) (*weightoffload.Schedule, error) {
 	s, err := in.Read(p)
 	if err != nil {
@@ -224,12 +221,11 @@ func (in *instance) read(p *plan.Plan) (*weightoffload.Schedule, error) {
 	return s, nil
 }
 
-// share calls add(j, part) for each interval [start of operation j, start of
-// j+1) from operation a to before operation b, and for what a transfer of w_k
-// that starts at x, and carries so much of w_k in all, sends in it: parts of w_k.
-// a < b may count on beyond 2L. What rounding leaves over goes to the last
-// interval it touches. What starts within an instant before an operation does is a prefetch
-// that comes after its start, or an upload that has ended then if it is as short.
+// share calls add(j, part) for each interval [start of operation j, start of j+1) from operation a
+// to before operation b, with the fraction of w_k that a transfer starting at x sends in it; the
+// transfer carries the fraction all of w_k. a < b may count beyond 2L. The remainder of rounding goes
+// to the last interval it touches. A transfer that starts within an instant before an operation is
+// a prefetch that comes after its start, or an upload that has ended then if it is as short.
 func (in *instance) share(s *weightoffload.Schedule, kind string, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
 	left, instant, upload := all, plan.Tolerance*s.T, kind == plan.OpO
 	for j := a; j < b && left > 0; j++ {
@@ -255,7 +251,7 @@ func (in *instance) next(g int) int {
 	return in.Use(g) + in.N
 }
 
-// hint returns a hint of which nothing is known yet.
+// hint returns an empty hint.
 func (in *instance) hint() *formulation.Hint {
 	return &formulation.Hint{Away: make([]bool, in.N), Idle: make([]float64, in.N)}
 }

@@ -11,64 +11,58 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// nested is the MILP of [001] §6 with O(L) instead of O(L²) columns and the
-// same optimum, and, on top, constraints that plans obey and [001] §6 does not
-// know.
+// nested is the MILP of [001] §6 with O(L) rather than O(L²) columns and the same optimum, plus
+// valid inequalities that [001] §6 does not have.
 //
 // # The reduction
 //
-// Fix which weights leave in which gaps. All that (2) and (4) see of them is
-// how much the links carry and how much is away, in total; the rest of [001]
-// §6 asks that totals can be shared out among the weights. The gaps d = 0, B_i
-// to F_i, lie within one another like the layers of an onion around B_1 F_1,
-// and so do the gaps d = 1, F_i to B_i, around F_L B_L. In a family of nested
-// windows sharing out is easy to characterise.
+// Fix the gaps in which weights are evicted. (2) and (4) depend only on how much the links carry
+// and how much is on the host, in total; the rest of [001] §6 requires that totals can be
+// distributed among the weights. The gaps d = 0, B_i to F_i, are nested around B_1 F_1, and so are
+// the gaps d = 1, F_i to B_i, around F_L B_L. In a family of nested windows such distributions are
+// easy to characterise.
 //
-// Call a unit of a weight's gap the pair of the intervals (a, b) in which it
-// leaves and comes back; (6) says a ≤ b, and a and b must lie in the gap. Given
-// how much leaves and how much comes back in each interval, pair each return
-// with the latest departure not yet paired, as parentheses are. No pairing has
-// more pairs inside any window. So, the windows being nested, totals can be
-// shared out if and only if inside each window n this pairing has at least W_n
-// pairs, the amount demanded by the gaps within it; for each k then the
-// innermost gap takes what it needs and leaves the rest to the outer ones.
-// The number of pairs inside a window is the least, over all cuts of it, of
-// what leaves before the cut and what comes back after it. With A the amount
-// away, I_n what comes back in window n, and N_n the least A at the starts of
-// the operations in it, that is
+// Call a unit of a weight's gap the pair of the intervals (a, b) in which it is evicted and
+// returns; (6) states a ≤ b, and a and b must lie in the gap. Given how much is evicted and how
+// much returns in each interval, pair each return with the latest unpaired eviction, as parentheses
+// are. No pairing has more pairs inside any window. So, the windows being nested, totals can be
+// distributed if and only if inside each window n this pairing has at least W_n pairs, the amount
+// demanded by the gaps within it; for each k then the innermost gap takes what it needs and leaves
+// the rest to the outer ones. The number of pairs inside a window is the minimum, over all cuts of
+// it, of what is evicted before the cut and what returns after it. With A the amount on the host,
+// I_n what returns in window n, and N_n the minimum A at the starts of the operations in it, that
+// is
 //
-//	I_n ≥ W_n   and   N_n ≥ A at the beginning of window n + W_n − I_n,
+//	I_n ≥ W_n   and   N_n ≥ A at the start of window n + W_n − I_n,
 //
 // one row each, and N_n and I_n follow from N_{n+1} and I_{n+1}.
 //
-// In the gaps d = 0 leaving is being uploaded: w_i is discarded as it is
-// uploaded. In the gaps d = 1, w_i leaves during F_i as far as the host holds
-// it: wholly if it left before F_i, too; else the part early_i that was
-// uploaded before F_i, in the window of d = 0, the rest being uploaded in the
-// window of d = 1. What leaves in the interval of F_i is w_i's own and none of
-// another weight; but every gap that holds that interval also holds the gap of
-// w_i, so an exchange of partners makes the innermost one use its own.
+// In the gaps d = 0 eviction is upload: w_i is discarded as it is uploaded. In the gaps d = 1, w_i
+// is evicted during F_i as far as the host holds it: completely if it was evicted before F_i, too;
+// else the part early_i that was uploaded before F_i, in the window of d = 0, and the rest is
+// uploaded in the window of d = 1. What is evicted in the interval of F_i belongs to w_i and to no
+// other weight; but every gap that contains that interval also contains the gap of w_i, so
+// exchanging partners makes the innermost one use its own.
 //
-// Which interval of a backward counts needs (3): w_i may be uploaded in the
-// idle part of the interval of B_i, so what is uploaded there is a column of
-// its own, late.
+// Which interval of a backward counts depends on (3): w_i may be uploaded in the idle part of the
+// interval of B_i, so what is uploaded there is a separate column, late.
 //
-// The tests compare the optimum with that of Weights. One thing is stronger
-// here: the second of (6) lets a part of w_i that was uploaded leave, come back
-// and leave again in place of the rest; see weights.deletedOnce.
+// The tests compare the optimum with that of Weights. One thing is stronger here: the second of (6)
+// lets a part of w_i that was uploaded be evicted, return and be evicted a second time in place of
+// the rest; see weights.deletedOnce.
 //
 // # The constraints added
 //
-// "whole weights", "arrival", "there and back" and "in flight" say things about
-// plans that [001] §6 lets go; see there.
+// "whole weights", "arrival", "there and back" and "in flight" are valid for plans and not implied
+// by [001] §6; see there.
 type nested struct {
 	*instance
 	m *milp.Model
 	e milp.Expr // scratch
 
 	idle  milp.List
-	both  milp.List    // by layer: w_i leaves in both gaps and is uploaded once
-	early milp.List    // by layer: what is uploaded before F_i to leave during F_i
+	both  milp.List    // by layer: w_i is evicted in both gaps and uploaded once
+	early milp.List    // by layer: what is uploaded before F_i to be evicted during F_i
 	nests [2]nest      // d = 0, 1
 	ahead transferList // uploads of early
 	aheadSum,
@@ -78,19 +72,18 @@ type nested struct {
 	begin             milp.List // start of operation j; 2L is the period
 }
 
-// nest is the family of gaps d around B_1 F_1 or F_L B_L. Positions 0..2L-1
-// number the operations from the first of the outermost gap on, depths 0..L-1
-// the gaps from the outside. The gap at depth n lies between the operations at
-// positions n and 2L-1-n, so its window is the intervals n..2L-2-n, the first
-// one without the computation.
+// nest is the family of gaps d around B_1 F_1 or F_L B_L. Positions 0..2L-1 number the operations
+// from the first of the outermost gap on, depths 0..L-1 the gaps from the outside. The gap at depth
+// n lies between the operations at positions n and 2L-1-n, so its window is the intervals
+// n..2L-2-n, the first one without the computation.
 type nest struct {
 	d, L int
 
-	away milp.List    // by layer: the weight leaves
-	out  transferList // what is uploaded, to leave
+	away milp.List    // by layer: the weight is evicted
+	out  transferList // what is uploaded for eviction
 	in   milp.List    // by position: what comes back in the interval
 
-	level milp.List // A, by position: what is away at the start of the operation
+	level milp.List // A, by position: bytes on the host at the start of the operation
 	want  milp.List // W_n
 	back  milp.List // I_n
 	least milp.List // N_n
@@ -117,10 +110,10 @@ func (t *nest) position(j int) int {
 	return (j + t.L) % (2 * t.L)
 }
 
-// Nested builds the strengthened compact MILP. Its optimum is a proven
-// lower bound on the period; without the groups that Formulations lists as
-// extra it is that of Weights, where no part of a weight is deleted twice. 37L
-// columns, 45L rows; all rows have O(1) entries but those of "in flight", O(L).
+// Nested builds the strengthened compact MILP. Its optimum is a proven lower bound on the period;
+// without the groups that Formulations lists as extra it is that of Weights, where no part of a
+// weight is deleted twice. 37L columns, 45L rows; all rows have O(1) entries except those of "in
+// flight", O(L).
 func Nested(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -183,7 +176,7 @@ func (f *nested) columns() {
 	f.m.Fix(f.begin.At(0), 0)
 }
 
-// objective is the period.
+// objective sets the period as objective.
 func (f *nested) objective() {
 	f.e.Reset().AddConst(f.period)
 	for j := range f.N {
@@ -243,7 +236,7 @@ func (f *nested) backIn(j int) *milp.Expr {
 	return &f.e
 }
 
-// atStart sets e to the amount away at the start of operation j.
+// atStart sets e to the amount on the host at the start of operation j.
 func (f *nested) atStart(j int) *milp.Expr {
 	f.e.Reset()
 	for d := range f.nests {
@@ -252,8 +245,8 @@ func (f *nested) atStart(j int) *milp.Expr {
 	return &f.e
 }
 
-// memory is [001] (4) for the weights together: at the start of operation j so
-// much is away that the rest fits.
+// memory is [001] (4) for the weights together: at the start of operation j enough is on the host
+// that the rest fits.
 func (f *nested) memory() {
 	g := f.m.Group("memory", "[001] (4)")
 	for j := range f.N {
@@ -261,20 +254,19 @@ func (f *nested) memory() {
 	}
 }
 
-// addEviction adds that so much is away at the start of operation j that the rest
-// fits in room.
+// addEviction adds that at the start of operation j enough is on the host that the rest fits in
+// room.
 func (f *nested) addEviction(g milp.Group, j int, room float64) {
 	if need := f.total - room; need > 0 {
 		g.AtLeast(f.atStart(j), need)
 	}
 }
 
-// wholeWeights adds that memory holds whole weights: at the start of an
-// operation a plan has some weights away and the others, or their
-// reservations, here. At least as much is away in the model, so at least the
-// least sum of weights that is enough; and of the gaps that are open then, the
-// weight leaves in as many as it takes. The latter says something where the
-// sizes are of several magnitudes.
+// wholeWeights adds that memory holds complete weights: at the start of an operation a plan has
+// some weights on the host and the others, or their reservations, in memory. So at least the
+// minimum sum of weights that suffices is on the host; and of the gaps that are open then, the
+// weights of at least the minimum sufficient number are evicted. The latter matters if sizes are of
+// several magnitudes.
 func (f *nested) wholeWeights() {
 	g := f.m.Group("whole weights", "tightens [001] (4)")
 	for j := range f.N {
@@ -299,13 +291,12 @@ func (f *nested) leaveWhole(g milp.Group, j int, room float64) {
 	}
 }
 
-// leaves returns the binary that says that the weight of gap g leaves.
+// leaves returns the binary that states that the weight of gap g is evicted.
 func (f *nested) leaves(g int) milp.Var { return f.nests[g&1].away.At(g >> 1) }
 
-// arrival adds that the weights fit just before the start of operation j, too,
-// when the activations of the operation before are still held. What is away
-// then is away at the start, if a prefetch does not begin at that instant,
-// which the model does not see.
+// arrival adds that the weights also fit just before the start of operation j, when the activations
+// of the previous operation are still held. What is on the host then is there at the start, unless
+// a prefetch starts in the same tie, which the model does not represent.
 func (f *nested) arrival() {
 	g := f.m.Group("arrival", "tightens [001] (4)")
 	for j := range f.N {
@@ -316,9 +307,9 @@ func (f *nested) arrival() {
 	}
 }
 
-// uploadOnce is the discount ([001] §3): if w_i leaves in both gaps, both_i,
-// what leaves during F_i needs no second upload. Only so much leaves during
-// F_i as leaves at all in the gap: [001] (7) and (8).
+// uploadOnce is the discount ([001] §3): if w_i is evicted in both gaps, both_i, its eviction
+// during F_i needs no second upload. At most what is evicted in the gap at all is evicted during
+// F_i: [001] (7) and (8).
 func (f *nested) uploadOnce() {
 	g := f.m.Group("upload once", "[001] (7)")
 	for i := range f.L {
@@ -331,14 +322,13 @@ func (f *nested) uploadOnce() {
 	}
 }
 
-// uploadAhead shares out what is uploaded before F_i to leave during F_i:
-// inside each window as much as its gaps demand. Uploads alone have no order
-// to keep.
+// uploadAhead distributes what is uploaded before F_i for eviction during F_i: inside each window
+// at least the demand of its gaps. Uploads alone have no order to respect.
 func (f *nested) uploadAhead() {
 	g := f.m.Group("upload ahead", "[001] (6)")
 	for n := f.L - 1; n >= 0; n-- {
-		// The window of depth n is that of depth n+1, the computation of the
-		// operation that begins it, and the intervals at both ends.
+		// The window of depth n is that of depth n+1, the computation of the operation that starts
+		// it, and the intervals at both ends.
 		f.e.Reset().Add(-1, f.aheadSum.At(n)).Add(1, f.ahead.late.At(n))
 		if n < f.L-1 {
 			f.e.Add(1, f.aheadSum.At(n+1)).Add(1, f.ahead.any.At(n+1)).Add(1, f.ahead.any.At(f.N-2-n))
@@ -354,7 +344,7 @@ func (f *nested) uploadAhead() {
 	}
 }
 
-// flow says how much is away: what was, and leaves, and does not come back.
+// flow defines the amount on the host: the previous amount, plus evictions, less returns.
 func (f *nested) flow(t *nest) {
 	g := f.m.Group("away", "[001] §6, m_{i,k}")
 	for q := range f.N - 1 {
@@ -403,7 +393,7 @@ func (f *nested) sharedOut(t *nest) {
 		}
 		f.e.Reset().Add(1, t.least.At(n)).Add(-1, t.level.At(n)).Add(-1, t.want.At(n)).Add(1, t.back.At(n))
 		if t.d == 0 {
-			f.e.Add(-1, t.out.any.At(n)) // leaves before the window begins
+			f.e.Add(-1, t.out.any.At(n)) // evicted before the window starts
 		}
 		order.AtLeast(&f.e, 0)
 		if n < f.L-1 {
@@ -445,21 +435,19 @@ func (f *nested) slowest() float64 {
 	return up(milp.Up.Quo(1, f.Platform.Bandwidth/f.size*f.time))
 }
 
-// inFlight adds that transfers hold their weight as a whole. While operation j
-// runs, a weight that is being prefetched is reserved already, and one that is
-// being uploaded to leave is still here. So the weights that make room for the
-// operation are others: of the gaps that are open at operation j and whose
-// weight leaves, those in flight do not count.
+// inFlight adds that transfers hold their complete weight. While operation j runs, a weight that is
+// being prefetched is reserved already, and one that is being uploaded for eviction is still in
+// memory. So the weights that make room for the operation are others: of the open gaps at operation
+// j whose weight is evicted, those in flight do not count.
 //
-// Say prefetches run during the part fetching_j of operation j, and uploads
-// during the part sending_j. If a prefetch and an upload ever run together, the
-// open gaps have two weights more than the operation needs; otherwise
-// fetching_j + sending_j ≤ 1, and they have one more if anything runs. In
-// either case they have fetching_j + sending_j of the smallest weight more. In
-// the rest of operation j the links are idle.
+// Let prefetches run during the fraction fetching_j of operation j, and uploads during the fraction
+// sending_j. If a prefetch and an upload ever run together, the open gaps have two weights more
+// than the operation needs; otherwise fetching_j + sending_j ≤ 1, and they have one more if
+// anything runs. In either case they have at least fetching_j + sending_j of the smallest weight
+// more. In the rest of operation j the links are idle.
 //
-// Uploads that do not count are those of weights that stay in the open gap
-// (ahead), and that of w_i during F_i (mine), since its gap opens only then.
+// Uploads that do not count are those of weights that are resident in the open gap (ahead), and
+// that of w_i during F_i (mine), since its gap opens only then.
 func (f *nested) inFlight() {
 	g := f.m.Group("in flight", "tightens [001] (2), (4)")
 	for j := range f.N {
@@ -527,7 +515,7 @@ func (f *nested) start(p *plan.Plan) ([]float64, error) {
 func (f *nested) startUpload(s *weightoffload.Schedule, x []float64, i int) {
 	set := func(v milp.Var, value float64) { x[v.Index()] = value }
 	w, move := f.w[i], f.Move[i]
-	// sent is what of the upload is sent until an instant, in units of sizes.
+	// sent returns what of the upload has been sent by a time, in units of sizes.
 	sent := func(until float64) float64 { return min(w, max(0, w*(until-s.Up[i])/move)) }
 	switch {
 	case s.Away[2*i]:
@@ -573,8 +561,8 @@ func (f *nested) startBack(s *weightoffload.Schedule, nest *nest, x []float64, i
 	})
 }
 
-// during adds to each operation's part the time that a transfer of so many
-// seconds starting at the instant at takes of it.
+// during adds to each operation's part the fraction of it that a transfer of the given seconds
+// starting at time at takes.
 func (f *nested) during(s *weightoffload.Schedule, x []float64, part milp.List, at, seconds float64) {
 	for j := range 2 * f.N {
 		from, to := max(at, s.StartOf(j)), min(at+seconds, s.StartOf(j)+f.U[j%f.N])

@@ -111,7 +111,7 @@ func (f *paper) program(promise formulation.Promise) *formulation.Program {
 	}
 }
 
-// objective is the period, min Σ_j u_j + idle_j.
+// objective sets the period as objective, min Σ_j u_j + idle_j.
 func (f *paper) objective() {
 	f.e.Reset().AddConst(f.period)
 	for j := range f.N {
@@ -149,8 +149,8 @@ func (f *paper) ownBackward() {
 	}
 }
 
-// sums defines m_{i,k} and host_{i,k} by going around the cycle from B_i, at
-// which w_i is here as a whole and the host has nothing of it.
+// sums defines m_{i,k} and host_{i,k} by following the cycle from B_i, at which w_i is completely
+// in memory and the host has none of it.
 func (f *paper) sums() {
 	use, host := f.m.Group("memory of weights", "[001] §6, m_{i,k}"), f.m.Group("host holds", "[001] §6, sums of (6)")
 	for i := range f.L {
@@ -175,10 +175,9 @@ func (f *paper) change(e *milp.Expr, x milp.Grid, i, j int) {
 	e.Reset().Add(1, x.At(i, next)).Add(-1, x.At(i, now)).Add(-1, f.P.At(i, now)).Add(1, f.D.At(i, now))
 }
 
-// memory is [001] (4): at the start of operation k the other weights fit beside
-// its own, its activations and its gradient, Σ_{i≠own} m_{i,k} ≤ M − M_k. The
-// paper's sum has the own weight, too, which M_k counts already: see
-// printedMemory.
+// memory is [001] (4): at the start of operation k the other weights fit next to its own, its
+// activations and its gradient, Σ_{i≠own} m_{i,k} ≤ M − M_k. The sum in the paper includes the own
+// weight, which M_k counts already: see printedMemory.
 func (f *paper) memory() {
 	g := f.m.Group("memory", "[001] (4)")
 	for k := range f.N {
@@ -186,9 +185,9 @@ func (f *paper) memory() {
 	}
 }
 
-// fit adds that some weights fit beside M_k at the start of operation k. The row
-// has a scale of its own: what is left for weights may be of any magnitude.
-// Weights that are nothing beside it are left out, which makes it weaker.
+// fit adds that some weights fit next to M_k at the start of operation k. The row has a scale of
+// its own, since the remaining memory may have any magnitude. Weights that are negligible in it are
+// omitted, which makes it weaker.
 func (f *paper) fit(g milp.Group, k int, counts func(i int) bool) {
 	room := f.Memory - f.Peak[k]
 	most := room
@@ -207,8 +206,8 @@ func (f *paper) fit(g milp.Group, k int, counts func(i int) bool) {
 	g.AtMost(&f.e, room*unit)
 }
 
-// validity is [001] (5): after a cycle w_i is as before it, and it is here as
-// a whole at the start of F_i.
+// validity is [001] (5): after a cycle w_i is as before it, and it is completely in memory at the
+// start of F_i.
 func (f *paper) validity() {
 	cycle, forward := f.m.Group("stable cycle", "[001] (5)"), f.m.Group("here at F", "[001] (5)")
 	for i := range f.L {
@@ -219,8 +218,8 @@ func (f *paper) validity() {
 	}
 }
 
-// noMoreThanDeleted is the first of [001] (6): since B_i, no more was
-// prefetched than deleted, Σ P − D ≤ 0. The paper prints ≥, see printedSign.
+// noMoreThanDeleted is the first of [001] (6): since B_i, no more was prefetched than deleted, Σ P
+// − D ≤ 0. The paper prints ≥, see printedSign.
 func (f *paper) noMoreThanDeleted() {
 	g := f.m.Group("no more than deleted", "[001] (6)")
 	for i := range f.L {
@@ -243,7 +242,7 @@ func (f *paper) nothingLost() {
 	}
 }
 
-// uploadedWhole is [001] (7): a weight is uploaded as a whole or not at all.
+// uploadedWhole is [001] (7): a weight is uploaded completely or not at all.
 func (f *paper) uploadedWhole() {
 	g := f.m.Group("uploaded whole", "[001] (7)")
 	for i := range f.L {
@@ -255,8 +254,7 @@ func (f *paper) uploadedWhole() {
 	}
 }
 
-// deletedWhole is [001] (8): in each gap a weight is deleted as a whole or not
-// at all.
+// deletedWhole is [001] (8): in each gap a weight is deleted completely or not at all.
 func (f *paper) deletedWhole() {
 	g := f.m.Group("deleted whole", "[001] (8)")
 	for i := range f.L {
@@ -313,9 +311,8 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 	return x, nil
 }
 
-// interval returns the last interval from operation a to before operation b
-// that begins before the instant x: what is discarded at the start of an
-// operation is gone when it starts.
+// interval returns the last interval from operation a to before operation b that starts before time
+// x: what is discarded at the start of an operation is not in memory when it starts.
 func (f *paper) interval(s *weightoffload.Schedule, a, b int, x float64) int {
 	j := a
 	for j+1 < b && s.StartOf(j+1) < x-plan.Tolerance*s.T {
