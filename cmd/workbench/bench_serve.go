@@ -83,7 +83,7 @@ func newBenchServe(s streams) *cli.Command {
 				Destination: &o.certificate, Category: "queue",
 			},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key", Destination: &o.key, Category: "queue"},
-			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that nobody has collected " +
+			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that were not collected " +
 				"included", Destination: &o.discard, Category: "queue"},
 		}, o.address.flags("`FILE` whose first line workers have to know")...), o.common.flags()...),
 		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]",

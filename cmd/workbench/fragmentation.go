@@ -63,7 +63,7 @@ func newFragmentation(s streams) *cli.Command {
 			},
 			&cli.StringFlag{
 				Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), " +
-					"static (addresses before the run), both (best-fit and virtual, with static beside them) or all", Value: bothFits,
+					"static (addresses before the run), both (best-fit and virtual, and static) or all", Value: bothFits,
 				Destination: &o.allocator, Category: "allocator",
 			},
 			&cli.StringFlag{

@@ -120,7 +120,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
 		&cli.IntFlag{
-			Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots,
+			Name: "slots", Usage: "number `S` of slots, for methods that divide the memory into slots", Value: noSlots,
 			DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver",
 		},
 		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within " +
