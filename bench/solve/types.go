@@ -287,6 +287,17 @@ func (p *Problem) Write(objective float64) string {
 	return platform.FormatSeconds(objective)
 }
 
+// Unit returns the unit of the objective in files: s, B, or 1 for penalties and for costs that have none.
+func (p *Problem) Unit() string {
+	switch {
+	case p.Word == lifetimes.TotalPenalty || p.Slots:
+		return "1"
+	case plan.MinimisesMemory(p.Name):
+		return "B"
+	}
+	return "s"
+}
+
 // DefaultMemory returns the memory limit used where none is given, as a user
 // would write it: the instance's own, if it has one.
 func (p *Problem) DefaultMemory(in *Instance) string {

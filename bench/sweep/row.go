@@ -273,10 +273,31 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	if (l.Result == nil) == (l.Failure == nil) {
 		return fmt.Errorf("a row has either a result or a failure")
 	}
+	if err := l.checkTimes(); err != nil {
+		return err
+	}
 	*r = Row{
 		Format: RowFormat, Sweep: l.Sweep, ID: l.ID, Task: task, Attempt: l.Attempt, Worker: l.Worker,
 		Started: l.Started, Finished: l.Started.Add(time.Duration(math.Round(l.Took*1000)) * time.Millisecond), Environment: l.Environment,
 		Result: l.Result.full(&task), Plan: l.Plan, Failure: l.Failure, PeakRSS: l.PeakRSS,
+	}
+	return nil
+}
+
+// checkTimes returns an error that names a negative duration.
+func (l *lean) checkTimes() error {
+	type duration struct {
+		name  string
+		value float64
+	}
+	all := []duration{{"took", l.Took}}
+	if r := l.Result; r != nil {
+		all = append(all, duration{"result.wall_time", r.WallTime}, duration{"result.cpu_time", r.CPUTime})
+	}
+	for _, d := range all {
+		if d.value < 0 {
+			return fmt.Errorf("%s is %g s; a duration is 0 or longer", d.name, d.value)
+		}
 	}
 	return nil
 }

@@ -114,7 +114,12 @@ func newFormulationSolve(s streams) *cli.Command {
 					if write == nil {
 						return usagef("--write %s: a name that ends in .mps or .lp is needed", o.write)
 					}
-					if err := atomicfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
+					if err := atomicfile.Write(o.write, s.out, func(w io.Writer) error {
+						comment := map[string]string{".mps": "*", ".lp": "\\"}[modelFormat(o.write)]
+						// The model's writer reports a failed write.
+						fmt.Fprintf(w, "%s an objective of 1 is %g %s\n", comment, program.Objective(1)-program.Objective(0), j.Problem.Unit())
+						return write(program.Model, w)
+					}); err != nil {
 						return err
 					}
 				}
@@ -126,6 +131,7 @@ func newFormulationSolve(s streams) *cli.Command {
 				if err := done(); err != nil {
 					return err
 				}
+				r.Unit = j.Problem.Unit()
 				if o.json() {
 					return writeJSON(s.out, r)
 				}

@@ -87,7 +87,7 @@ func TestSolve(t *testing.T) {
 	valid(t, "formulation-solution-v1.json", relaxed)
 	var text strings.Builder
 	s.Text(&text)
-	for _, want := range []string{"checkmate (exact) on fork", "verified by replay", "nobody checked it"} {
+	for _, want := range []string{"checkmate (exact) on fork", "verified by replay", "not certified"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}

@@ -54,15 +54,17 @@ type Solution struct {
 	// Proof says what proves the status without the backend's word; null: nothing does.
 	Proof      *string  `json:"proof"`
 	Stopped    string   `json:"stopped,omitempty"` // by which limit
+	Unit       string   `json:"unit,omitempty"`    // of objective, bound and plan
 	Objective  *float64 `json:"objective"`
 	Bound      *float64 `json:"bound"`
-	Gap        *float64 `json:"gap"`
+	Gap        *float64 `json:"gap"` // of the objective to the bound
 	Nodes      int64    `json:"nodes"`
 	Iterations int64    `json:"iterations"`
 	Time       float64  `json:"time"` // seconds
 	// Plan is the objective of the plan that the solution decodes to, replayed by the
-	// verifier; PlanError says why there is none, "" if the formulation makes none.
+	// verifier, and PlanGap its gap to the bound; PlanError says why there is none, "" if the formulation makes none.
 	Plan      *float64 `json:"plan"`
+	PlanGap   *float64 `json:"plan_gap,omitempty"`
 	PlanError string   `json:"plan_error,omitempty"`
 	// Columns that are not zero, and of a relaxation the duals of rows and reduced costs
 	// that are not, by name, in the model's own units.
@@ -123,7 +125,9 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	s.Bound = number(p.Objective(r.Bound))
 	x, ok := r.Solution()
 	if ok && !o.Relax && p.Plan != nil {
-		s.Plan, s.PlanError = decode(in, p, x)
+		if s.Plan, s.PlanError = decode(in, p, x); s.Plan != nil && s.Bound != nil {
+			s.PlanGap = number(platform.Gap(*s.Plan, *s.Bound))
+		}
 	}
 	if ok && wants.Solutions && (len(points) == 0 || p.Model.Objective(points[len(points)-1]) != r.Obj) {
 		points = append(points, x)
@@ -197,14 +201,21 @@ func (s *Solution) Text(w io.Writer) {
 		status += " according to " + s.Backend + ", not certified"
 	}
 	fmt.Fprintf(w, "  status      %s\n", status)
-	fmt.Fprintf(w, "  objective   %s\n", written(s.Objective))
-	fmt.Fprintf(w, "  bound       %s (nobody checked it)\n", written(s.Bound))
-	if s.Gap != nil {
-		fmt.Fprintf(w, "  gap         %.4f %%\n", 100**s.Gap)
+	unit := ""
+	if s.Unit != "" && s.Unit != "1" {
+		unit = " " + s.Unit
+	}
+	fmt.Fprintf(w, "  objective   %s%s\n", written(s.Objective), unit)
+	fmt.Fprintf(w, "  bound       %s%s (not certified)\n", written(s.Bound), unit)
+	switch {
+	case s.PlanGap != nil:
+		fmt.Fprintf(w, "  gap         %.4f %% of the plan to this bound\n", 100**s.PlanGap)
+	case s.Gap != nil:
+		fmt.Fprintf(w, "  gap         %.4f %% of the objective to this bound\n", 100**s.Gap)
 	}
 	switch {
 	case s.Plan != nil:
-		fmt.Fprintf(w, "  plan        %s, verified by replay\n", written(s.Plan))
+		fmt.Fprintf(w, "  plan        %s%s, verified by replay\n", written(s.Plan), unit)
 	case s.PlanError != "":
 		fmt.Fprintf(w, "  plan        none: %s\n", strings.ReplaceAll(s.PlanError, "\n", " "))
 	}

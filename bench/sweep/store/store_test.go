@@ -214,7 +214,11 @@ func TestRefused(t *testing.T) {
 		},
 		"another sweep": {string(foreign), `rows.jsonl:2: the row is of sweep "papers", the store of "night"`},
 		"another task":  {sum(strings.Replace(body, `"threads":1`, `"threads":2`, 1)), "its task has the name"},
-		"neither":       {sum(strings.Replace(body, `"result":`, `"x":`, 1)), "unknown field"},
+		"negative time": {
+			sum(strings.Replace(body, `"wall_time":`, `"wall_time":-`, 1)),
+			"result.wall_time is -",
+		},
+		"neither": {sum(strings.Replace(body, `"result":`, `"x":`, 1)), "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
