@@ -120,7 +120,7 @@ func (e *edge) findLeast() {
 // open reports whether the least memory of a problem is between what is known to be
 // needed and a beginning of the range, or more.
 func (e *edge) open() bool {
-	return e.p.Name == placement.Problem || e.in.Graph() != nil && e.p.Parallel
+	return e.p.Name == placement.Problem || e.p.Name == plan.Layout || e.in.Graph() != nil && e.p.Parallel
 }
 
 // interval looks below what is known to be needed, where no method has a plan, in the
@@ -131,7 +131,7 @@ func (e *edge) interval() {
 	e.below()
 	low, high := e.p.Range(e.in)
 	end := low
-	if e.p.Name == placement.Problem {
+	if e.p.Name == placement.Problem || e.p.Name == plan.Layout {
 		end = high
 	}
 	if e.least > end {
@@ -157,7 +157,11 @@ func (e *edge) interval() {
 // quick is a method of pipelines that takes moments.
 func (e *edge) quick() *solve.Method {
 	e.Helper()
-	m, err := catalog.FindMethod(e.p, "1f1b-star")
+	name := "1f1b-star"
+	if e.p.Name == plan.Layout {
+		name = "bottleneck"
+	}
+	m, err := catalog.FindMethod(e.p, name)
 	if err != nil {
 		e.Fatal(err)
 	}
