@@ -2,13 +2,18 @@ package lcg
 
 import "context"
 
-// Solve looks for values until it has them, there are none, ctx ends or the budget of conflicts is spent. If Feasible, they are
+// Solve looks for values until it has them, there are none, ctx ends, the budget of conflicts is spent or a propagation takes too
+// many steps ([stepsPerVariable]). If Feasible, they are
 // there to be read with [Solver.Value] until the next call. What has been learnt is kept for it.
 func (s *Solver) Solve(ctx context.Context, budget int) Verdict {
 	s.undo(0)
+	s.gaveUp = false
 	if !s.ok || !s.start() {
 		s.ok = false
 		return Infeasible
+	}
+	if s.gaveUp {
+		return Unknown
 	}
 	for round := 1; budget > 0; round++ {
 		n := min(budget, 128*luby(round))
@@ -16,7 +21,7 @@ func (s *Solver) Solve(ctx context.Context, budget int) Verdict {
 		if v := s.search(ctx, n); v != Unknown {
 			return v
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.gaveUp {
 			return Unknown
 		}
 		s.undo(0)
@@ -77,7 +82,7 @@ func (s *Solver) search(ctx context.Context, n int) Verdict {
 			}
 			continue
 		}
-		if n <= 0 {
+		if n <= 0 || s.gaveUp {
 			return Unknown
 		}
 		v := s.next()

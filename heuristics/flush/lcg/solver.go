@@ -88,6 +88,7 @@ type Solver struct {
 	marked   []bool  // by entry
 	need     []int32
 	ok       bool
+	gaveUp   bool // the last propagation took too many steps
 	failure  []Lit
 	learnts  int
 	cause    int // of the last conflict
@@ -211,10 +212,20 @@ func (s *Solver) because(to []Lit, clause int32, l Lit) []Lit {
 	return to
 }
 
-// propagate infers until nothing changes; false: a conflict.
+// stepsPerVariable is how many bounds a propagation may raise, on average a variable, before it gives up. Operations that would have
+// to run before each other raise their bounds in turn up to the horizon; where that is long, the conflict takes too many steps to be
+// found and explained, O(steps²).
+const stepsPerVariable = 20
+
+// propagate infers until nothing changes or it gives up; false: a conflict.
 func (s *Solver) propagate() bool {
+	most := len(s.trail) + stepsPerVariable*len(s.phase) + 1000
 	for {
 		for s.head < len(s.trail) {
+			if len(s.trail) > most {
+				s.gaveUp = true
+				return true
+			}
 			x := s.trail[s.head].x
 			s.head++
 			if !s.propagateClauses(x) {
