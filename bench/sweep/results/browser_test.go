@@ -68,7 +68,7 @@ const steps = `
   const wait = () => new Promise(done => setTimeout(done, 60));
   // The clock of the page is not that of the machine: it jumps where nothing is to do here. A link is followed by
   // another process, so that waiting for it takes work: where that one gets little of the machine, so does this.
-  const work = () => { for (let k = 0; k < 5e6; k++); };
+  const work = () => { for (let k = 0; k < 2e7; k++); };
   const until = async done => { for (let k = 0; k < 500 && !done(); k++) { work(); await wait(); } return done(); };
   const go = async hash => { location.hash = hash; await wait(); };
   const all = (sel, of = document) => [...of.querySelectorAll(sel)];
