@@ -293,9 +293,9 @@ func (f *exact) uploadLink() {
 	}
 }
 
-// slotTimes says in which interval the prefetch of each gap starts. While a
-// backward runs, its gradient takes memory, too, so its interval has two slots;
-// that of the use before the gap has the one after it.
+// slotTimes adds in which interval the prefetch of each gap starts. What an operation takes only while
+// it runs, the gradient of a backward and overheads, is free again after it, so its interval has two
+// slots then; that of the use before the gap has the one after it.
 func (f *exact) slotTimes() {
 	group := f.m.Group("starts in one slot", "the rules")
 	f.slots = make([][]slot, f.N)
@@ -308,7 +308,7 @@ func (f *exact) slotTimes() {
 			if i > 0 {
 				f.addSlot(g, j, false)
 			}
-			if i == 0 || f.Backward(j) {
+			if i == 0 || f.Backward(j) || f.Room(j) < f.RoomBefore((j+1)%f.N) {
 				f.addSlot(g, j, true)
 			}
 		}
