@@ -7,12 +7,12 @@ import "context"
 // there to be read with [Solver.Value] until the next call. What has been learnt is kept for it.
 func (s *Solver) Solve(ctx context.Context, budget int) Verdict {
 	s.undo(0)
-	s.gaveUp = false
+	s.cause = ByClause
 	if !s.ok || !s.start() {
 		s.ok = false
 		return Infeasible
 	}
-	if s.gaveUp {
+	if s.cause == gaveUp {
 		return Unknown
 	}
 	for round := 1; budget > 0; round++ {
@@ -21,7 +21,7 @@ func (s *Solver) Solve(ctx context.Context, budget int) Verdict {
 		if v := s.search(ctx, n); v != Unknown {
 			return v
 		}
-		if ctx.Err() != nil || s.gaveUp {
+		if ctx.Err() != nil || s.cause == gaveUp {
 			return Unknown
 		}
 		s.undo(0)
@@ -82,7 +82,7 @@ func (s *Solver) search(ctx context.Context, n int) Verdict {
 			}
 			continue
 		}
-		if n <= 0 || s.gaveUp {
+		if n <= 0 || s.cause == gaveUp {
 			return Unknown
 		}
 		v := s.next()

@@ -88,10 +88,9 @@ type Solver struct {
 	marked   []bool  // by entry
 	need     []int32
 	ok       bool
-	gaveUp   bool // the last propagation took too many steps
 	failure  []Lit
 	learnts  int
-	cause    int // of the last conflict
+	cause    int // of the last conflict; gaveUp: the last propagation took too many steps
 	// Conflicts is how many there have been, Causes of which propagators.
 	Conflicts int
 	Causes    [Causes]int
@@ -104,6 +103,8 @@ const (
 	BySum
 	ByMachine
 	Causes
+
+	gaveUp = -1
 )
 
 // New returns a solver without variables.
@@ -223,7 +224,7 @@ func (s *Solver) propagate() bool {
 	for {
 		for s.head < len(s.trail) {
 			if len(s.trail) > most {
-				s.gaveUp = true
+				s.cause = gaveUp
 				return true
 			}
 			x := s.trail[s.head].x
