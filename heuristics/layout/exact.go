@@ -50,14 +50,12 @@ func Exact(ctx context.Context, in *layout.Instance, g Goal) (found *Found, prov
 		}
 		v, err := view(in, x.layout)
 		if err != nil {
-			continue
+			return found, false // never seen: it has been viewed above
 		}
 		f := heuristics.Exact(ctx, v, heuristics.Goal{Bound: x.bound, Steps: 2000})
-		if f.Order == nil {
-			continue
-		}
 		s, err := v.Schedule(f.Order)
-		if err != nil {
+		if f.Order == nil || err != nil { // that no schedule is found in its memory does not prove that there is none
+			proved = false
 			continue
 		}
 		found = better(found, &Found{x.layout, v, f.Order, s.Objective})
