@@ -135,8 +135,9 @@ func (in *Instance) layer(i int) error {
 		full = full && r.Name != Full
 		x.Options = append(x.Options, Option{r.Name, r.Saved, r.ForwardTime, over + r.Transient, r.Splits && x.W > 0})
 	}
-	if full && held > input {
-		x.Options = append(x.Options, Option{Full, input, l.ForwardTime, over + held - input, false})
+	// It may help where it frees memory, and where the backward is split: then nothing is kept from I to W.
+	if full && (held > input || x.W > 0 && x.Kept > 0) {
+		x.Options = append(x.Options, Option{Full, input, l.ForwardTime, over + max(0, held-input), false})
 	}
 	in.Layers = append(in.Layers, x)
 	cut := 0.0
