@@ -147,6 +147,7 @@ func TestBadLP(t *testing.T) {
 		"min\n x\nst\n c: x <=\n":     "End",
 		"min\n x + + y >= 3\nend\n":   "in the objective",
 		"min\n x\nst\n c: x - <= 1\n": "after a sign",
+
 		"min\n x\nst\n c: x <= 1\n c: x >= 0\nend\n":                             "row c: ",
 		"min\n x\nst\n c: x <= 1\nbounds\n 2 x <= 1\nend\n":                      "a bound is written",
 		"min\n x\nst\n c: x <= 1\ngeneral\n y\nend\n":                            "column \"y\" is not",
