@@ -7,11 +7,11 @@ import (
 	"workbench/model/platform"
 )
 
-// Bounds are the bounds in closed form, by name:
+// Bounds returns the program whose optimum is the best closed-form lower bound on the step time, in seconds:
 //
 //	min T,  T ≥ b  for each of flush.Instance.Bounds.
 //
-// It has one column; whoever checks a certificate of it computes them again.
+// The model has one column. A checker of its certificate recomputes the bounds.
 func Bounds(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	x, err := newInstance(in, p)
 	if err != nil {
@@ -24,7 +24,7 @@ func Bounds(in *stages.Partition, p platform.Platform) (*formulation.Program, er
 	return &formulation.Program{Model: m, Promise: formulation.LowerBound, Formulation: m.Name(), Unit: 1 / x.scale}, m.Err()
 }
 
-// closed adds that T is no less than the bounds in closed form.
+// closed adds the rows T ≥ b, one for each closed-form bound b.
 func (x *instance) closed(m *milp.Model, T milp.Var) {
 	g := m.Group("closed", "flush.Instance.Bounds")
 	for _, b := range x.bounds {

@@ -7,7 +7,7 @@ import (
 	"workbench/model/platform"
 )
 
-// Formulations returns the formulations of pipelines that flush, from the simplest on.
+// Formulations returns the formulations of synchronous pipeline schedules, from the smallest to the strongest.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
@@ -29,8 +29,8 @@ func Formulations() []formulation.Formulation {
 	}
 }
 
-// Phases are the bounds in closed form, which is all there is to prove where they are
-// met and takes one column, then the MILP with places.
+// Phases returns the phases of a solve: first the closed-form bounds, then the MILP with machine rows. The first
+// phase has one column and suffices where a plan attains these bounds.
 func Phases(in *stages.Partition, p platform.Platform) formulation.Next {
 	solved := 0
 	return func(*formulation.Result) (*formulation.Phase, error) {

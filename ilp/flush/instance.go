@@ -1,5 +1,5 @@
-// Package flush holds the formulations of pipelines that flush: orders of F, B and W of
-// micro-batches on GPUs with a memory.
+// Package flush holds the formulations of synchronous pipeline schedules: the order of the operations F, B and W
+// of micro-batches on GPUs of limited memory.
 package flush
 
 import (
@@ -12,24 +12,23 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// target is what the best closed-form bound is in the unit of the models, at least half
-// and at most twice.
+// target is the scaled value of the best closed-form bound, within a factor of two.
 const target = 0x1p10
 
-// instance is what all formulations need.
+// instance is an instance with what all formulations share: the time scale, the horizon and the closed-form
+// bounds.
 type instance struct {
 	*flush.Instance
-	scale   float64 // a power of two: units of the model for a second
-	horizon float64 // seconds: some best schedule ends by then
+	scale   float64 // a power of two: model units per second
+	horizon float64 // seconds: some optimal schedule ends by then
 	bounds  []flush.Bound
 }
 
-// newInstance reads a partition. The error wraps formulation.ErrInstance or is a
+// newInstance validates a partition and scales its times. The error wraps formulation.ErrInstance or is a
 // *plan.Infeasible.
 //
-// All operations and ways one after the other are a horizon: the starts of a schedule
-// of least span are longest paths in its graph of precedences, where no path meets an
-// operation twice.
+// The sum of all durations and delays is a valid horizon: the start times of some optimal schedule are longest
+// paths in its precedence graph, and a path contains each operation at most once.
 func newInstance(in *stages.Partition, p platform.Platform) (*instance, error) {
 	if err := in.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
@@ -59,5 +58,5 @@ func newInstance(in *stages.Partition, p platform.Platform) (*instance, error) {
 	return x, nil
 }
 
-// seconds returns a time in the unit of the models, exactly.
+// seconds converts a time from seconds to model units, exactly.
 func (x *instance) seconds(t float64) float64 { return x.scale * t }

@@ -12,35 +12,34 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// mostPairs is how many pairs of operations with an open order a model is built for.
+// mostPairs limits the number of pairs of operations with an open order for which a model is built.
 const mostPairs = 30_000
 
-// op is an operation: an operation of a stage and the number of a micro-batch.
+// op is an operation of a stage on one micro-batch.
 type op struct {
 	letter flush.Operation
 	job    int
 }
 
-// pair is two operations on a GPU whose order is open.
+// pair is two operations of one GPU whose order is open.
 type pair struct{ a, b op }
 
-// orders is the model with an order of every pair of operations on a GPU: t is when an
-// operation starts, y of a pair that a is before b, T the objective.
+// orders is the disjunctive model: t is the start time of an operation, y of a pair is 1 if a precedes b, T is the
+// objective.
 type orders struct {
 	*instance
 	m     *milp.Model
 	T     milp.Var
 	t     milp.Family[op]
 	y     milp.Family[pair]
-	q     milp.Family[op] // places; none where every operation has a length
-	last  milp.List       // by GPU: no operation on it ends later
+	q     milp.Family[op] // sequence numbers; empty where every operation has a positive duration
+	last  milp.List       // by GPU: upper bound on the completion times of its operations
 	ops   [][]op          // by GPU
 	pairs []pair
 }
 
-// Orders is the MILP of Qi et al. 2024, appendix G, but that micro-batches are taken in
-// the order of their numbers (package flush of the model says why that is no loss), and
-// that memory is exact:
+// Orders returns the MILP of Qi et al. 2024, appendix G, with two changes. Micro-batches are processed in the
+// order of their numbers (package flush of the model proves that this loses nothing), and memory is exact:
 //
 //	min T
 //	T ≥ last_g − t of its first operation     every GPU (the makespan: T ≥ last_g)
@@ -51,29 +50,33 @@ type orders struct {
 //	Σ mem_a [a before b] + mem_b ≤ room       every F b, over all a of its GPU
 //	t ≥ 0, y binary
 //
-// [a before b] is y_ab, 1 − y_ba, or known: a is before b if it is in the way of one
-// micro-batch and b's is no earlier. H is a horizon.
+// [a before b] is y_ab, 1 − y_ba, or a constant: a precedes b if the operation of a precedes that of b for each
+// micro-batch and the micro-batch of b is not earlier. H is a horizon.
 //
-// With copies to the host, memory rows are there for every P, too, and of an operation of the GPU and a copy
-// of its link the order is that of the instants at which they change what is held: there is a pair
-// where one of them takes memory, and
+// With copies to the host, every P has a memory row, too. An operation of the GPU and a copy of its link are
+// ordered by the times at which they change the occupied memory. A pair exists where one of the two allocates
+// memory, and
 //
-//	t_b ≥ t_a + d_a  if a before b, a gives memory back and b takes some
-//	t_b ≥ t_a        if a before b, both take some
-//	t_b + d_b ≥ t_a  if a before b, a takes some and b gives some back
+//	t_b ≥ t_a + d_a  if a before b, a frees memory and b allocates
+//	t_b ≥ t_a        if a before b, both allocate
+//	t_b + d_b ≥ t_a  if a before b, a allocates and b frees
 //
-// Operations of no length may meet at one instant, where times allow a circle of orders in which no operation
-// counts all that the others hold. Where there are some, every operation has a place q as well,
+// Operations of zero duration may start at the same time. The order variables could then form a cycle, in which no
+// operation counts all the memory that the others hold. Instances with such operations therefore get a sequence
+// number q for every operation,
 //
 //	q_b ≥ q_a + 1  if b needs a, or y_ab = 1; q_a ≥ q_b + 1 if y_ab = 0
 //
-// as in Miller, Tucker and Zemlin, Integer Programming Formulation of Traveling Salesman Problems, 1960. A schedule
-// has such places, one operation after the other; and with them all orders are a part of one. Where every
-// operation has a length, an instant has one F and one P of a GPU at most, and what gives memory back there
-// goes first: it needs none of both, and F and P hold no more than the rows count, whatever y says.
+// as in Miller, Tucker and Zemlin, Integer Programming Formulation of Traveling Salesman Problems, 1960. Every
+// schedule has sequence numbers (any linear extension), and with them the orders of all GPUs extend to one total
+// order.
 //
-// O(micro-batches²) columns and rows a GPU. Its relaxation knows the way of one
-// micro-batch only: y = 1/2 switches the pairs off.
+// Where every operation has a positive duration, at most one F and one P of a GPU start at any one time, and
+// operations that free memory at that time come first. They depend on neither, and F and P hold no more than the
+// rows count, whatever the value of y.
+//
+// The model has O(micro-batches²) columns and rows per GPU. Its relaxation bounds the step time only by the
+// critical path of one micro-batch: y = 1/2 relaxes the rows of a pair.
 func Orders(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("flush-orders", in, p)
 	if err != nil {
@@ -118,7 +121,7 @@ func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders,
 	return o, nil
 }
 
-// pair finds the pairs of a GPU whose order is open.
+// pair adds the open pairs of a GPU.
 func (o *orders) pair(g int) error {
 	for i, a := range o.ops[g] {
 		for _, b := range o.ops[g][i+1:] {
@@ -133,11 +136,11 @@ func (o *orders) pair(g int) error {
 	return nil
 }
 
-// onDifferentEngines reports whether one runs on the GPU and the other on its link.
+// onDifferentEngines reports whether one operation runs on the GPU and the other on its link.
 func (o *orders) onDifferentEngines(a, b op) bool { return a.letter.Copies() != b.letter.Copies() }
 
-// isFixed reports whether a is before b in every schedule: the micro-batch of b is no
-// earlier, and a comes before b in the way of one.
+// isFixed reports whether a precedes b in every schedule: the micro-batch of b is not earlier, and the operation
+// of a precedes that of b for each micro-batch.
 func (o *orders) isFixed(a, b op) bool {
 	if a.letter == b.letter {
 		return a.job < b.job
@@ -145,8 +148,8 @@ func (o *orders) isFixed(a, b op) bool {
 	return a.job <= b.job && o.leads(a.letter, b.letter)
 }
 
-// leads reports whether the way from a leads to b: F forward, then B back, then W of the
-// same stage; beside that O and P, between F and B of a stage.
+// leads reports whether a precedes b for each micro-batch: F in stage order, then B in reverse order, then W of
+// the same stage. O and P run between F and B of their stage.
 func (o *orders) leads(a, b flush.Operation) bool {
 	r, s := a.Stage(), b.Stage()
 	switch {
@@ -171,7 +174,7 @@ func (o *orders) startVar(a op) milp.Var {
 	return t
 }
 
-// addOrder adds c·[a before b].
+// addOrder adds the term c·[a before b].
 func (o *orders) addOrder(e *milp.Expr, c float64, a, b op) {
 	if y, ok := o.y.At(pair{a, b}); ok {
 		e.Add(c, y)
@@ -182,10 +185,10 @@ func (o *orders) addOrder(e *milp.Expr, c float64, a, b op) {
 	}
 }
 
-// first is the first operation of a GPU.
+// first returns the first operation of a GPU.
 func (o *orders) first(g int) op { return op{flush.OperationOf(o.On[g][0], flush.F), 0} }
 
-// times adds the objective, and what needs what.
+// times adds the objective and the precedence rows.
 func (o *orders) times() {
 	span, end, needs := o.m.Group("objective", "Qi et al. 2024"), o.m.Group("end", "Qi et al. 2024"), o.m.Group("needs", "Qi et al. 2024")
 	for g, ops := range o.ops {
@@ -203,13 +206,13 @@ func (o *orders) times() {
 	}
 }
 
-// needed is an operation that another needs, and by how much the other starts later at least.
+// needed is a predecessor of an operation with the minimum difference of their start times.
 type needed struct {
 	op
 	wait float64
 }
 
-// needed returns what an operation needs.
+// needed returns the direct predecessors of an operation.
 func (o *orders) needed(b op) []needed {
 	var all []needed
 	if from, delay := o.Needs(b.letter); from >= 0 {
@@ -227,7 +230,7 @@ func (o *orders) needed(b op) []needed {
 	return all
 }
 
-// noCircles adds the places of operations, if some have no length.
+// noCircles adds sequence numbers if some operation has zero duration.
 func (o *orders) noCircles(all []op) {
 	if !slices.ContainsFunc(all, func(a op) bool { return o.time(a) == 0 }) {
 		return
@@ -251,15 +254,15 @@ func (o *orders) noCircles(all []op) {
 	}
 }
 
-// addDisjunctions adds that operations of a GPU, or of its link, do not overlap, and of one of each that they change
-// what is held in their order.
+// addDisjunctions adds rows that keep the operations of a GPU, and those of its link, from overlapping. Between a
+// GPU and its link, the rows order the changes of occupied memory.
 func (o *orders) addDisjunctions() {
 	g := o.m.Group("apart", "Qi et al. 2024")
-	behind := func(row milp.Conditional, a, b op) { // b behind a
+	behind := func(row milp.Conditional, a, b op) { // b after a
 		wait := o.time(a)
 		if o.onDifferentEngines(a, b) {
 			switch {
-			case !b.letter.Takes(): // a does
+			case !b.letter.Takes(): // a allocates
 				wait = -o.time(b)
 			case a.letter.Takes():
 				wait = 0
@@ -274,7 +277,7 @@ func (o *orders) addDisjunctions() {
 	}
 }
 
-// memory adds that every F and P has room.
+// memory adds the memory row of every F and every P.
 func (o *orders) memory() {
 	group := o.m.Group("memory", "Qi et al. 2024")
 	for g, ops := range o.ops {
@@ -301,7 +304,7 @@ func (o *orders) memory() {
 	}
 }
 
-// program returns the model with its plans.
+// program returns the model with its conversions from and to plans.
 func (o *orders) program() (*formulation.Program, error) {
 	return &formulation.Program{
 		Model: o.m, Promise: formulation.Equal, Formulation: o.m.Name(), Unit: 1 / o.scale,
@@ -309,7 +312,7 @@ func (o *orders) program() (*formulation.Program, error) {
 	}, o.m.Err()
 }
 
-// plan returns the schedule of the orders in a solution, timed anew.
+// plan returns the earliest schedule with the orders of a solution.
 func (o *orders) plan(x []float64) (*plan.Plan, error) {
 	order := o.order(x)
 	if !o.Complete(order) || !o.KeepsMemory(order) {
@@ -322,9 +325,10 @@ func (o *orders) plan(x []float64) (*plan.Plan, error) {
 	return o.Plan(o.m.Name(), s), nil
 }
 
-// order returns the words of a solution, one operation after the other: of those that have what they need, one
-// that no other on its GPU goes before; where all of these have one, since at one instant y may order
-// F, P and what gives memory back in a circle, the earliest, and of equal ones one that gives memory back.
+// order returns the sequences of operations of a solution. It repeatedly appends an operation whose predecessors
+// have all run and which no other remaining operation of its GPU precedes. At a tie, y may order F, P and
+// operations that free memory in a cycle, so that no operation qualifies. It then takes the earliest one, and of
+// equally early ones one that frees memory.
 func (o *orders) order(x []float64) flush.Order {
 	order, count := make(flush.Order, o.GPUs), make([]int, flush.Kinds*o.Stages)
 	left := make([][]op, o.GPUs)
@@ -333,7 +337,7 @@ func (o *orders) order(x []float64) flush.Order {
 	}
 	type candidate struct {
 		op     op
-		behind bool // another one that is left
+		behind bool // another remaining operation precedes it
 		at     float64
 	}
 	for range o.Ops() {
@@ -363,14 +367,15 @@ func (o *orders) order(x []float64) flush.Order {
 	return order
 }
 
-// ready reports whether an operation has what it needs when so many of each letter have run.
+// ready reports whether the predecessors of an operation have run, given the number of completed operations of
+// each kind.
 func (o *orders) ready(a op, count []int) bool {
 	from, _ := o.Needs(a.letter)
 	before := o.Predecessor(a.letter)
 	return a.job < o.Jobs && (from < 0 || count[from] > a.job) && (before < 0 || count[before] > a.job)
 }
 
-// goes reports whether a is before b in a solution.
+// goes reports whether a precedes b in a solution.
 func (o *orders) goes(x []float64, a, b op) bool {
 	if y, ok := o.y.At(pair{a, b}); ok {
 		return x[y.Index()] > 0.5
@@ -381,7 +386,7 @@ func (o *orders) goes(x []float64, a, b op) bool {
 	return o.isFixed(a, b)
 }
 
-// start returns the values of a plan.
+// start returns the values of the variables for a plan.
 func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	if p.Problem != plan.Flush {
 		return nil, fmt.Errorf("%w: a plan of %s", formulation.ErrStart, p.Problem)
@@ -396,7 +401,7 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	}
 	x, line := make([]float64, o.m.NumCols()), make([][]op, o.GPUs)
 	count := make([]int, flush.Kinds*o.Stages)
-	for _, timed := range o.Plan(o.m.Name(), s).Ops { // of each GPU in the order of the instants
+	for _, timed := range o.Plan(o.m.Name(), s).Ops { // on each GPU by start time
 		l := flush.OperationOf(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
 		a, g := op{l, count[l]}, o.GPU[l.Stage()]
 		count[l]++
@@ -421,8 +426,8 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	return x, nil
 }
 
-// merge returns the places of operations, each behind what it needs and those before it on its GPU: fewer than there are
-// if some wait for each other. O(operations · GPUs).
+// merge returns the sequence number of each operation, greater than those of its predecessors and of the earlier
+// operations on its GPU. The result is incomplete if some operations wait for each other. O(operations · GPUs).
 func (o *orders) merge(line [][]op) map[op]int {
 	place, next, count := map[op]int{}, make([]int, len(line)), make([]int, flush.Kinds*o.Stages)
 	for before := -1; before < len(place); {

@@ -7,18 +7,16 @@ import (
 	"workbench/model/platform"
 )
 
-// Places is [Orders] with what a GPU that runs one operation at a time adds: between its
-// first start and each operation there is time for all that come before, and behind
-// it for all that come after,
+// Places returns the model of [Orders] with three families of rows. First, the rows of a single machine (Queyranne
+// and Schulz, Polyhedral Approaches to Machine Scheduling, 1994, §3): the operations that precede b fit between
+// the first start on the GPU and b, and those that follow fit after b,
 //
 //	t_b ≥ t_first + Σ_a d_a [a before b]
 //	last ≥ t_b + d_b + Σ_a d_a [b before a]
 //
-// the rows of one machine (Queyranne and Schulz, Polyhedral Approaches to Machine
-// Scheduling, 1994, §3); with the bounds in closed form; and that of equal operations
-// each keeps the order of those before and behind it: if the i-th a is before the j-th b,
-// so is the (i−1)-th, and it is before the (j+1)-th. Its relaxation is at the closed
-// form, at least.
+// Second, the closed-form bounds, so that its relaxation is no weaker than they are. Third, monotonicity of equal
+// operations: if the i-th a precedes the j-th b, then so does the (i−1)-th a, and the i-th a precedes the (j+1)-th
+// b.
 func Places(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("flush-places", in, p)
 	if err != nil {
@@ -30,9 +28,9 @@ func Places(in *stages.Partition, p platform.Platform) (*formulation.Program, er
 	return o.program()
 }
 
-// places adds the time before and after each operation.
+// places adds the single-machine rows.
 func (o *orders) places() {
-	// Sums of known times are rounded; so much less is weaker.
+	// Sums of the constants are rounded: the slack weakens the rows by more than the rounding error.
 	slack := o.seconds(o.horizon) * 0x1p-44
 	before, after := o.m.Group("before", "Queyranne and Schulz 1994"), o.m.Group("after", "Queyranne and Schulz 1994")
 	for g, ops := range o.ops {
@@ -55,7 +53,7 @@ func (o *orders) places() {
 	}
 }
 
-// monotone adds that equal operations are in the order of their micro-batches.
+// monotone adds the monotonicity rows: equal operations follow the order of their micro-batches.
 func (o *orders) monotone() {
 	group := o.m.Group("monotone", "orders")
 	for _, q := range o.pairs {
@@ -64,7 +62,7 @@ func (o *orders) monotone() {
 				continue
 			}
 			if _, open := o.y.At(x); !open {
-				continue // known
+				continue // the order is fixed
 			}
 			e := new(milp.Expr)
 			o.addOrder(e, 1, x.a, x.b)
