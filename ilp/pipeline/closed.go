@@ -11,11 +11,10 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// Closed builds a program of one column, the period, and a row for each bound in
-// closed form that holds for every pattern, for chains of any length. Its optimum
-// is the best of them, whose proofs are at [view.Instance.Bounds]: a certificate
-// of it says that much within milliseconds, however long the linear programs of
-// others take. The bounds are rounded down to a billionth.
+// Closed builds a program of one column, the period, with one row for each closed-form bound that holds for every
+// pattern. It applies to chains of any length. Its optimum is the best of these bounds, proved at
+// [view.Instance.Bounds]. A certificate of it takes milliseconds, however long the linear programs of other
+// formulations take. The bounds are rounded down by a relative 1e-9.
 func Closed(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
 	in, err := view.New(c, p, o.MemoryModel)
 	if err != nil {
@@ -40,6 +39,5 @@ func Closed(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.P
 	return program, nil
 }
 
-// timeUnit is the unit of time of a model in seconds: the load of an average
-// processor is about scale of them.
+// timeUnit returns the unit of time of a model in seconds: the average load of a processor is about scale units.
 func timeUnit(in *view.Instance) float64 { return 1 / milp.PowerOfTwo(in.Load(), scale) }

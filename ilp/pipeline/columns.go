@@ -6,36 +6,33 @@ import (
 	"workbench/model/plan"
 )
 
-// pipelineILP is the ILP of [004] chapter 6: an allocation of layers to
-// processors and a 1-periodic pattern of minimum period T that fits by the task
-// model of memory.
+// pipelineILP is the ILP of [004] chapter 6: an allocation of layers to processors and a 1-periodic pattern of
+// minimum period T that fits in memory under the task model.
 //
-// Names are those of the thesis, except that tasks are counted from 0. Its
-// columns are
+// Names are those of the thesis, except that tasks are counted from 0. Its columns are
 //
 //	T        the period
 //	z        z[t,u]: tasks t < u are on the same processor
 //	f        task t is the first one of its processor
 //	tau      start of task t; ends lie in [0,T], so starts may be negative
-//	w        w[t,u]: t before u on the same processor
-//	comm     τ~, zt, wt: the same of the communication behind task t
+//	w        w[t,u]: t precedes u on the same processor
+//	comm     τ~, zt, wt: the same of the communication that follows task t
 //	o        o[t,u]: the output of u waits on its processor for u+1 while t runs
-//	v, v2    v, v' of (6.23)–(6.30): how many periods lie between t and the
-//	vt, vt2  communication behind it, and between that and t+1
+//	v, v2    v, v' of (6.23)–(6.30): the number of periods between t and the
+//	vt, vt2  communication that follows it, and between that and t+1
 //	sigma    sigma[t,s]: inputs of stage s that the processor of t stores when
 //	         its period begins
 //	b        b[t,u]: the processor of t has a buffer for the output of u
 //
-// What a model is of which is said by the functions that build it: Printed,
-// Patterns, StageILP and Strong.
+// The functions that build the models (Printed, Patterns, StageILP and Strong) say which rows each has.
 type pipelineILP struct {
 	*pipelineInstance
 	longest float64 // upper limit of T
 	k       float64 // K
-	// hosts is how many tasks have z, f, sigma and b of their own: all, or the
-	// forwards, with which the backwards are.
+	// hosts is the number of tasks with columns z, f, sigma and b of their own: all tasks, or only the forwards,
+	// whose columns the backwards share.
 	hosts int
-	// alwaysSent: a communication takes its time where nothing is sent, too.
+	// alwaysSent: a communication takes its full duration even where both tasks are on one processor.
 	alwaysSent bool
 
 	m *milp.Model
@@ -50,15 +47,15 @@ type pipelineILP struct {
 	vt, vt2   milp.List
 	sigma, b  milp.Grid
 	carries   [][]carry
-	nca       milp.Grid // of the stage model: nca[r,s], activations of stage s at most on the processor of stage r
+	nca       milp.Grid // of the stage model: nca[r,s] bounds the activations of stage s on the processor of stage r
 }
 
-// pairs are columns of unordered pairs.
+// pairs holds columns of unordered pairs.
 type pairs struct {
 	n    int
 	vars []milp.Var
-	// If not nil, a pair of tasks or communications has the column of their stages
-	// or cuts, or if that is the same one the column equal.
+	// If fold is not nil, a pair of tasks or communications uses the column of their stages or cuts. The column
+	// equal[s] stands for a pair within one of them.
 	fold  func(t int) int
 	equal []milp.Var
 }
@@ -91,9 +88,8 @@ func (p pairs) pair(t, u int) milp.Var {
 	return p.vars[t*(2*p.n-t-1)/2+u-t-1]
 }
 
-// newColumns begins a model of patterns whose period is at most longest, in
-// units, and whose constant K is k: its columns, and the period to minimise.
-// hosts is 2n, or n where F_s and B_s share their columns.
+// newColumns returns a model with the columns of a pattern that minimises the period. longest is the maximum
+// period, in units, and k the constant K. hosts is 2n, or n where F_s and B_s share their columns.
 func newColumns(name string, in *pipelineInstance, longest, k float64, hosts int) *pipelineILP {
 	f := &pipelineILP{pipelineInstance: in, m: milp.New(name), longest: longest, k: k, hosts: hosts}
 	f.columns()
@@ -104,8 +100,8 @@ func newColumns(name string, in *pipelineInstance, longest, k float64, hosts int
 // folded reports whether F_s and B_s share their columns.
 func (f *pipelineILP) folded() bool { return f.hosts == f.n }
 
-// program is what solves and reads the model: T is in units of time. name is that
-// in the table of formulations, "" if there is none.
+// program returns the model with its conversions from and to plans. T is in units of time. name is the name in the
+// table of formulations, "" if the table does not contain it.
 func (f *pipelineILP) program(name string) *formulation.Program {
 	p := &formulation.Program{
 		Model: f.m, Promise: formulation.Equal, Assumptions: []string{plan.OnePeriodic}, Formulation: name,
@@ -144,7 +140,7 @@ func (f *pipelineILP) columns() {
 	f.b = f.m.Grid("b", f.hosts, tasks-1, milp.Binary, 0, 1)
 }
 
-// grid returns binaries of ordered pairs; those of equal indices are 0.
+// grid returns binaries of ordered pairs; those of equal indices are fixed to 0.
 func (f *pipelineILP) grid(name string, n0, n1 int) milp.Grid {
 	g := f.m.Grid(name, n0, n1, milp.Binary, 0, 1)
 	for t := range min(n0, n1) {
@@ -162,8 +158,7 @@ func (f *pipelineILP) same(c float64, t, u int) {
 	}
 }
 
-// sending adds c·d~_t to f.e: nothing if t+1 is on the same processor, unless
-// the time counts all the same, as printed.
+// sending adds c·d~_t to f.e. The term is 0 if t+1 is on the same processor, unless alwaysSent is set, as printed.
 func (f *pipelineILP) sending(c float64, t int) {
 	f.e.AddConst(c * f.comm[t])
 	if !f.alwaysSent {

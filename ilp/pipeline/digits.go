@@ -7,25 +7,25 @@ import (
 	"workbench/model/milp"
 )
 
-// Sizes of one instance may lie further apart than a solver can tell in one row:
-// a byte and a terabyte, where an integer may be off by a millionth. Rows of
-// integers are written digit by digit then, which is exact.
+// The sizes of one instance may differ by more than a solver resolves in one row. With a byte and a terabyte in
+// one row, an integrality tolerance of 1e-6 is too coarse. Such rows of integers are split into digits, which is
+// exact.
 const (
 	// digit is the number of bits of a digit.
 	digit = 14
 	// digitUnit scales the rows of digits.
 	digitUnit = scale / float64(1<<digit)
-	// half of a unit more than there is changes nothing where all is whole, and is
-	// more than a solver's tolerance cuts off.
+	// half a unit added to a limit changes nothing where all values are integers, and exceeds the tolerance of a
+	// solver.
 	half = 0.5
 )
 
-// digits is how many digits a row of memory has.
+// digits returns the number of digits of a memory row.
 func (in *pipelineInstance) digits() int {
 	return max(1, int(math.Ceil(math.Log2(scale*in.size)/digit)))
 }
 
-// memoryRow names row i of those of all tasks.
+// memoryRow returns the name of memory row i.
 func (in *pipelineInstance) memoryRow(i int) string {
 	n := in.digits()
 	if n == 1 {
@@ -34,23 +34,22 @@ func (in *pipelineInstance) memoryRow(i int) string {
 	return fmt.Sprintf("%s, digit %d", in.name(i/n), n-1-i%n)
 }
 
-// A carry is a column u that a higher digit leaves to the next.
+// carry is a column u by which a higher digit passes its remainder to the next lower one.
 type carry struct {
 	u    milp.Var
-	row  []milp.Term // of the digit, integers
-	left float64     // of the limit
+	row  []milp.Term // of the digit, with integer coefficients
+	left float64     // remainder of the limit
 }
 
-// withinMemory adds e ≤ limit to a group, of columns that are integers from
-// 0 on, with sizes as coefficients.
+// withinMemory adds e ≤ limit to a group. The columns of e are nonnegative integers and its coefficients are
+// sizes.
 //
-// Let G = 2^digit, and of two digits c = h·G + l of each coefficient c and
-// M = H·G + R of the limit, with 0 ≤ l, R < G. Then Σ c·q ≤ M just if there is a
-// whole u ≥ 0, the G that the higher digit leaves, with
+// Let G = 2^digit, and split each coefficient c = h·G + l and the limit M = H·G + R into two digits, with 0 ≤ l, R
+// < G. Then Σ c·q ≤ M if and only if there is an integer u ≥ 0, the carry of the higher digit, with
 //
 //	Σ h·q + u ≤ H  and  Σ l·q ≤ R + G·u,
 //
-// and u need not be more than Σ l·q takes at most. With more digits likewise.
+// and the maximum of Σ l·q bounds u. The same holds for more digits.
 func (in *pipelineInstance) withinMemory(m *milp.Model, g milp.Group, e *milp.Expr, limit float64) []carry {
 	const G = 1 << digit
 	n := in.digits()
@@ -89,7 +88,7 @@ func (in *pipelineInstance) withinMemory(m *milp.Model, g milp.Group, e *milp.Ex
 	return carries
 }
 
-// carryCaps returns how many G the rows of digits d and lower take at most.
+// carryCaps returns, for each digit d, the maximum carry that the rows of digits d and lower need.
 func (in *pipelineInstance) carryCaps(m *milp.Model, rows []milp.Expr) []float64 {
 	caps := make([]float64, len(rows))
 	below := 0.0
@@ -105,10 +104,9 @@ func (in *pipelineInstance) carryCaps(m *milp.Model, rows []milp.Expr) []float64
 	return caps
 }
 
-// setCarries completes the values of the columns of a solution, of rows from the
-// highest digit on.
+// setCarries sets the values of the carry columns in a solution, from the highest digit to the lowest.
 func setCarries(m *milp.Model, carries []carry, x []float64) {
-	before := math.NaN() // of the digit above
+	before := math.NaN() // of the higher digit
 	for _, c := range carries {
 		left := c.left
 		for _, t := range c.row {

@@ -1,5 +1,4 @@
-// Package pipeline has the formulations of pipelined model parallelism, [004]
-// chapter 6.
+// Package pipeline holds the formulations of asynchronous pipelined model parallelism, [004] chapter 6.
 package pipeline
 
 import (
@@ -20,14 +19,14 @@ const (
 	strongName   = "pipeline-strong"
 )
 
-// MemoryOption is the option that all these formulations have: by which model
-// memory is reckoned, plan.StageModel or plan.TaskModel; "": the latter. Every
-// program says it, since a bound in one model says nothing of the other.
+// MemoryOption is the option that all these formulations share: the memory model, plan.StageModel or
+// plan.TaskModel; "" means the latter. Every program records it, because a bound under one model is no bound under
+// the other.
 type MemoryOption struct {
 	MemoryModel string `json:"memory_model"`
 }
 
-// options writes the options of a program.
+// options encodes the options of a program.
 func options(name string, o any) (json.RawMessage, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -36,12 +35,12 @@ func options(name string, o any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// memoryOptions returns the options of a program that has no others.
+// memoryOptions returns the options of a program whose only option is the memory model.
 func memoryOptions(model string) json.RawMessage {
 	return json.RawMessage(`{"memory_model":"` + model + `"}`)
 }
 
-// inTasks is what builds a formulation that is of the task model only.
+// inTasks returns the builder of a formulation that is restricted to the task model.
 func inTasks(build func(*chain.Chain, platform.Platform) (*formulation.Program, error)) formulation.Build {
 	return formulation.WithOptions(func(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
 		if o.MemoryModel != "" && o.MemoryModel != plan.TaskModel {
@@ -51,7 +50,7 @@ func inTasks(build func(*chain.Chain, platform.Platform) (*formulation.Program, 
 	})
 }
 
-// Formulations returns the formulations of pipelined model parallelism, from the simplest on.
+// Formulations returns the formulations of pipelined model parallelism, from the smallest to the strongest.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{

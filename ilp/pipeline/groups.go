@@ -6,7 +6,7 @@ import (
 	"workbench/model/milp"
 )
 
-// equivalence is (6.1) in all three rotations: findings 15.
+// equivalence adds (6.1) in all three rotations: findings 15.
 func (f *pipelineILP) equivalence() {
 	g := f.m.Group("same resource", "[004] (6.1), findings 15")
 	for t := range f.hosts {
@@ -21,7 +21,7 @@ func (f *pipelineILP) equivalence() {
 	}
 }
 
-// processors are (6.2) and (6.3): at most P have a first task.
+// processors adds (6.2) and (6.3): at most P tasks are the first of their processor.
 func (f *pipelineILP) processors() {
 	g := f.m.Group("first of its resource", "[004] (6.2)")
 	for t := range f.hosts {
@@ -38,7 +38,7 @@ func (f *pipelineILP) processors() {
 	f.m.Group("resources", "[004] (6.3)").AtMost(&f.e, float64(f.platform.Processors))
 }
 
-// colocated is (6.4): F and B of a stage are on one processor.
+// colocated adds (6.4): F and B of a stage are on one processor.
 func (f *pipelineILP) colocated() {
 	g := f.m.Group("F and B together", "[004] (6.4)")
 	for s := range f.n {
@@ -46,7 +46,7 @@ func (f *pipelineILP) colocated() {
 	}
 }
 
-// order are (6.5)–(6.7): tasks of a processor do not overlap.
+// order adds (6.5)–(6.7): tasks of a processor do not overlap.
 func (f *pipelineILP) order() {
 	before := f.m.Group("before", "[004] (6.5)")
 	after := f.m.Group("after", "[004] (6.6)")
@@ -64,7 +64,7 @@ func (f *pipelineILP) order() {
 	}
 }
 
-// links are (6.8)–(6.13): which communications share a link.
+// links adds (6.8)–(6.13): which communications share a link.
 func (f *pipelineILP) links() {
 	along := f.m.Group("same link", "[004] (6.8)")
 	against := f.m.Group("same link, against", "[004] (6.9)")
@@ -104,8 +104,8 @@ func (f *pipelineILP) links() {
 	}
 }
 
-// linkOrder are (6.14)–(6.16): communications on a link do not overlap. Where
-// they share one both take their whole time.
+// linkOrder adds (6.14)–(6.16): communications on a link do not overlap. Two that share a link both take their
+// full duration.
 func (f *pipelineILP) linkOrder() {
 	before := f.m.Group("sent before", "[004] (6.14)")
 	after := f.m.Group("sent after", "[004] (6.15)")
@@ -124,7 +124,7 @@ func (f *pipelineILP) linkOrder() {
 	}
 }
 
-// ends are (6.17)–(6.19).
+// ends adds (6.17)–(6.19).
 func (f *pipelineILP) ends() {
 	g := f.m.Group("ends in the period", "[004] (6.17)")
 	for t, d := range f.d {
@@ -141,7 +141,7 @@ func (f *pipelineILP) ends() {
 	f.m.Group("origin", "[004] (6.19)").Equal(f.e.Reset().Add(1, f.tau.At(0)), 0)
 }
 
-// spans are (6.20) and (6.21).
+// spans adds (6.20) and (6.21).
 func (f *pipelineILP) spans() {
 	g := f.m.Group("one period", "[004] (6.20)")
 	for t := range f.d {
@@ -161,8 +161,8 @@ func (f *pipelineILP) spans() {
 	}
 }
 
-// shifts are (6.23)–(6.30): v is 1 if the communication starts before the task
-// behind which it is has ended, v' if it does so by more than a period.
+// shifts adds (6.23)–(6.30): v is 1 if the communication starts before its task has ended, v' if it does so by
+// more than a period.
 func (f *pipelineILP) shifts() {
 	var g [8]milp.Group
 	for i := range g {
@@ -172,7 +172,8 @@ func (f *pipelineILP) shifts() {
 	for t := range 2*f.n - 1 {
 		d := f.d[t]
 		start, comm, next := f.tau.At(t), f.comT.At(t), f.tau.At(t+1)
-		// end of t − start of its communication, and end of that − start of t+1
+		// The difference of the end of t and the start of its communication, and of the end of the communication
+		// and the start of t+1.
 		g[0].AtLeast(f.e.Reset().Add(1, start).Add(-1, comm).Add(-f.k, f.v.At(t)), -d-f.k)
 		g[1].AtLeast(f.e.Reset().Add(1, comm).Add(-1, start).Add(f.k, f.v.At(t)), d)
 		g[4].AtLeast(f.e.Reset().Add(1, start).Add(-1, comm).Add(-1, f.period).Add(-2*f.k, f.v2.At(t)), -d-2*f.k)
@@ -189,19 +190,19 @@ func (f *pipelineILP) shifts() {
 	}
 }
 
-// inFlight adds c·Σ (v + v' + v~ + v~') of tasks m = s..2n−2−s to f.e: how many
-// mini-batches have passed F_s but not B_s when a period begins (Lemma 17).
+// inFlight adds c·Σ (v + v' + v~ + v~') of tasks m = s..2n−2−s to f.e: the number of mini-batches that have passed
+// F_s but not B_s when a period begins (Lemma 17).
 func (f *pipelineILP) inFlight(c float64, s int) {
 	for m := s; m <= 2*f.n-2-s; m++ {
 		f.e.Add(c, f.v.At(m)).Add(c, f.v2.At(m)).Add(c, f.vt.At(m)).Add(c, f.vt2.At(m))
 	}
 }
 
-// allCopies is the constant of (6.31) and (6.32) as printed: between two tasks
-// that follow each other lie four periods at most.
+// allCopies returns the constant of (6.31) and (6.32) as printed: at most four periods lie between two consecutive
+// tasks.
 func (f *pipelineILP) allCopies(int) float64 { return 8 * float64(f.n) }
 
-// waiting are (6.22): the output of u waits on the processor of t for u+1.
+// waiting adds (6.22): the output of u waits on the processor of t for u+1.
 func (f *pipelineILP) waiting() {
 	g := f.m.Group("waits", "[004] (6.22)")
 	for t := range f.d {
@@ -215,8 +216,8 @@ func (f *pipelineILP) waiting() {
 	}
 }
 
-// storedInputs are (6.31) and (6.32), with a constant for each stage: as many of
-// its inputs as may ever be stored.
+// storedInputs adds (6.31) and (6.32). The constant of each stage is the maximum number of its inputs that can be
+// stored.
 func (f *pipelineILP) storedInputs(mostCopies func(stage int) float64) {
 	here := f.m.Group("inputs stored here", "[004] (6.31)")
 	count := f.m.Group("inputs stored", "[004] (6.32)")
@@ -234,7 +235,7 @@ func (f *pipelineILP) storedInputs(mostCopies func(stage int) float64) {
 	}
 }
 
-// buffers are (6.34) and (6.35).
+// buffers adds (6.34) and (6.35).
 func (f *pipelineILP) buffers() {
 	out := f.m.Group("buffer of what is sent", "[004] (6.34)")
 	in := f.m.Group("buffer of what is received", "[004] (6.35)")
@@ -254,7 +255,7 @@ func (f *pipelineILP) buffers() {
 	}
 }
 
-// memoryRows are (6.36) with (6.33): what is stored while each task runs.
+// memoryRows adds (6.36) with (6.33): the memory in use while each task runs.
 func (f *pipelineILP) memoryRows() {
 	g := f.m.Group("memory", "[004] (6.33), (6.36)").Label(f.memoryRow)
 	for t := range f.d {
@@ -281,9 +282,9 @@ func (f *pipelineILP) memoryRows() {
 	}
 }
 
-// stageMemory is the stage model of 7.1.1 in place of (6.22)–(6.36): of each
-// stage of the processor all that it ever stores at once, which is what is in
-// flight when its period begins, and one more if F_s comes before B_s in it.
+// stageMemory adds the rows of the stage model of 7.1.1, which replace (6.22)–(6.36). For each stage of a
+// processor they count the maximum that it stores at any time. This is the number of mini-batches in flight when
+// its period begins, plus one if F_s precedes B_s.
 func (f *pipelineILP) stageMemory() {
 	most := 8*float64(f.n) + 1
 	g := f.m.Group("activations", "[004] 4.3, (6.32)")

@@ -12,22 +12,19 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// PipelineLayers is the length of the longest chain of which pipeline models
-// are built: the ILP of [004] has some 30 N² columns and 10 N³ rows.
+// PipelineLayers limits the length of the chains for which pipeline models are built: the ILP of [004] has some 30
+// N² columns and 10 N³ rows.
 const PipelineLayers = 64
 
-// pipelineInstance is PIPE_S&A(L, M, P, β) of [004] chapter 6 as a sequence of
-// tasks. Stages are single layers, or the runs of layers of section 7.2 that
-// are computed without interruption; there are n of them, L+1 in the thesis.
-// Tasks are numbered from 0: task t < n is the forward of stage t, task 2n−1−t
-// its backward; T_ℓ of the thesis is task ℓ−1.
+// pipelineInstance is PIPE_S&A(L, M, P, β) of [004] chapter 6 as a sequence of tasks. Stages are single layers, or
+// the runs of layers of section 7.2 that are computed without interruption. Their number is n, L+1 in the thesis.
+// Tasks are numbered from 0: task t < n is the forward of stage t, task 2n−1−t its backward. T_ℓ of the thesis is
+// task ℓ−1.
 //
-// Units are powers of two, so that they change no digit: of time such that the
-// load of an average processor is about 2^10, of size such that the memory is.
-// Durations are rounded down to a grid on which sums are exact: a pattern of
-// longer operations is one of shorter ones that end when they did. So models are
-// relaxations in exact arithmetic, whose plans are timed with the durations as
-// they are.
+// Units are powers of two, so that scaling is exact. The average load of a processor is about 2^10 time units, and
+// the memory about 2^10 size units. Durations are rounded down to a grid on which sums are exact. A pattern with
+// longer operations remains a pattern if the operations are shortened and end at the same times. The models are
+// therefore relaxations in exact arithmetic, and their plans are timed with the original durations.
 type pipelineInstance struct {
 	view     *view.Instance
 	chain    *chain.Chain
@@ -35,26 +32,26 @@ type pipelineInstance struct {
 	model    string // plan.StageModel or plan.TaskModel
 
 	n      int
-	stages []plan.Stage // what a stage is made of; the processor is -1 if it is free
+	stages []plan.Stage // the layers of each stage; the processor is -1 if it is free
 
-	time, size float64 // seconds, and units of the chain's sizes, of a unit here
+	time, size float64 // seconds, and units of the chain's sizes, per unit here
 	memory     float64 // M
 
 	d      []float64 // duration of task t
-	run    []float64 // of task t: memory while it runs, beside what is stored; a_{ℓ-1} + a_ℓ in (6.36)
+	run    []float64 // of task t: memory while it runs, in addition to what is stored; a_{ℓ-1} + a_ℓ in (6.36)
 	out    []float64 // output of task t; a_ℓ in the thesis
 	comm   []float64 // time to send the output of task t to another processor, t < 2n−1
-	stored []float64 // of stage s: what each mini-batch in flight keeps; a_{ℓ-1}, or ā of 7.2
+	stored []float64 // of stage s: memory of each mini-batch in flight; a_{ℓ-1}, or ā of 7.2
 	weight []float64 // of stage s: C·W
 
-	horizon float64 // Σd + Σd~, rounded up: a period that is always enough
-	grid    float64 // times are integers of this, so that sums of them are exact
+	horizon float64 // Σd + Σd~, rounded up: every instance that fits has a pattern of this period
+	grid    float64 // times are integer multiples of it, so that their sums are exact
 }
 
-// scale is what a good period and the memory are about, in units of a model.
+// scale is the approximate value of a good period and of the memory, in units of a model.
 const scale = 1 << 10
 
-// singleLayers returns every layer of c as a stage on no processor yet.
+// singleLayers returns every layer of c as a stage without a processor.
 func singleLayers(c *chain.Chain) []plan.Stage {
 	s := make([]plan.Stage, c.Len())
 	for i := range s {
@@ -63,8 +60,8 @@ func singleLayers(c *chain.Chain) []plan.Stage {
 	return s
 }
 
-// read returns the view of an instance, if there can be a model of it: the error
-// wraps formulation.ErrInstance or formulation.ErrTooLong.
+// read returns the view of an instance. The error wraps formulation.ErrInstance or formulation.ErrTooLong if no
+// model can be built.
 func read(c *chain.Chain, p platform.Platform, model string) (*view.Instance, error) {
 	in, err := view.New(c, p, model)
 	switch {
@@ -77,7 +74,7 @@ func read(c *chain.Chain, p platform.Platform, model string) (*view.Instance, er
 	return in, nil
 }
 
-// newPipelineInstance reads the chain. Stages must cover it in order.
+// newPipelineInstance reads the chain. The stages must cover it in order.
 func newPipelineInstance(c *chain.Chain, p platform.Platform, stages []plan.Stage, model string) (*pipelineInstance, error) {
 	x, err := read(c, p, model)
 	if err != nil {
@@ -110,7 +107,7 @@ func staged(x *view.Instance, stages []plan.Stage) (*pipelineInstance, error) {
 	return in, nil
 }
 
-// read fills in durations and sizes, in units.
+// read sets the durations and sizes, in units.
 func (in *pipelineInstance) read() {
 	x := in.view
 	in.time = timeUnit(x)
@@ -129,11 +126,10 @@ func (in *pipelineInstance) read() {
 }
 
 const (
-	// timeGrain is the finest grid of times: about a billionth of a good period.
-	// Less is beyond what solvers can tell.
+	// timeGrain is the finest grid of times: about a billionth of a good period. Solvers do not resolve smaller
+	// differences.
 	timeGrain = 0x1p-20
-	// finest is how many bits a time has on the grid: sums of 32 horizons are
-	// exact.
+	// finest is the number of bits of a time on the grid: sums of 32 horizons are exact.
 	finest = 48
 )
 
@@ -141,9 +137,8 @@ const (
 func (in *pipelineInstance) roundDown(x float64) float64 { return math.Floor(x/in.grid) * in.grid }
 func (in *pipelineInstance) roundUp(x float64) float64   { return math.Ceil(x/in.grid) * in.grid }
 
-// readStage reads stage s. Its layers run one after another, so that while
-// F_ℓ of them runs the inputs of the stage's layers up to ℓ are there, and
-// while B_ℓ does, too.
+// readStage reads stage s. Its layers run one after another. While F_ℓ or B_ℓ runs, the inputs of the layers of
+// the stage up to ℓ are in memory.
 func (in *pipelineInstance) readStage(s int) {
 	x, f, b := in.view, s, 2*in.n-1-s
 	from, to := in.stages[s].From, in.stages[s].To
@@ -158,7 +153,7 @@ func (in *pipelineInstance) readStage(s int) {
 	in.weight[s] = (x.Weights[to] - x.Weights[from-1]) / in.size
 	in.stored[s] = stored / in.size
 	in.run[f] = forward / in.size
-	in.run[b] = (backward - stored) / in.size // the stage's inputs count as stored
+	in.run[b] = (backward - stored) / in.size // the inputs of the stage count as stored
 	in.out[f] = x.A[to] / in.size
 	in.out[b] = x.D[from-1] / in.size
 }
@@ -166,8 +161,7 @@ func (in *pipelineInstance) readStage(s int) {
 // stage returns the stage of task t.
 func (in *pipelineInstance) stage(t int) int { return min(t, 2*in.n-1-t) }
 
-// name returns the name of task t as in the thesis: "F_2" of single layers,
-// "F_2..4" of stages.
+// name returns the name of task t as in the thesis: "F_2" of single layers, "F_2..4" of stages.
 func (in *pipelineInstance) name(t int) string {
 	s, op := in.stages[in.stage(t)], "F"
 	if t >= in.n {
@@ -179,9 +173,8 @@ func (in *pipelineInstance) name(t int) string {
 	return fmt.Sprintf("%s_%d..%d", op, s.From, s.To)
 }
 
-// late is a constant K that is larger than the difference of any two times of
-// a pattern, given its longest period; in (6.14) it is the period with two
-// communications, one of which is not sent.
+// late returns a constant K that exceeds the difference of any two times of a pattern, given its maximum period.
+// In (6.14) this is the period plus two communications, one of which is not sent.
 func (in *pipelineInstance) late(longest float64) float64 {
 	most := 0.0
 	for t := range in.d {

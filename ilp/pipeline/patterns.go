@@ -10,16 +10,17 @@ import (
 	"workbench/model/platform"
 )
 
-// Patterns builds the ILP of [004] chapter 6, corrected: its optimum is the
-// least period of a 1-periodic pattern, over all allocations, that fits by the
-// task model. 10 N³ rows. The error wraps ErrInstance or ErrTooLong, or is a
-// *plan.Infeasible if nothing fits.
+// Patterns builds the corrected ILP of [004] chapter 6. Its optimum is the minimum period of a 1-periodic pattern
+// that fits under the task model of memory, over all allocations. It has 10 N³ rows. The error wraps ErrInstance
+// or ErrTooLong, or is a *plan.Infeasible if nothing fits.
 //
-// What differs from the printed equations: (6.1) is demanded in all three
-// rotations, without which z is no equivalence relation; the time of a
-// communication is multiplied by 1 − z_{ℓ,ℓ+1}, without which a value is sent
-// that stays where it is; K is a little larger, as (6.24) needs the period and a
-// communication; and tasks that take no time have an order.
+// It differs from the printed equations in four points:
+//
+//   - (6.1) is required in all three rotations; otherwise z is no equivalence relation;
+//   - the duration of a communication is multiplied by 1 − z_{ℓ,ℓ+1}; otherwise a value is sent to the processor
+//     that holds it;
+//   - K is slightly larger, because (6.24) needs the period plus a communication;
+//   - tasks of zero duration are ordered.
 func Patterns(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newWholePipeline(c, p, plan.TaskModel)
 	if err != nil {
@@ -30,10 +31,9 @@ func Patterns(c *chain.Chain, p platform.Platform) (*formulation.Program, error)
 	return f.program(patternsName), nil
 }
 
-// StageILP builds the ILP of [004] 7.2: the shortest period of a 1-periodic
-// pattern of an allocation, which need not be contiguous. The layers of a stage
-// are computed without interruption; to let them be interrupted, give each
-// layer as a stage. model is a memory model, task if empty.
+// StageILP builds the ILP of [004] 7.2: the minimum period of a 1-periodic pattern of a given allocation, which
+// need not be contiguous. The layers of a stage are computed without interruption. To allow interruptions, pass
+// each layer as a stage. model is a memory model, the task model if empty.
 func StageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, model string) (*formulation.Program, error) {
 	f, err := newStageILP(c, p, allocation, model, math.Inf(1))
 	if err != nil {
@@ -63,8 +63,7 @@ func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, m
 	return f, nil
 }
 
-// newWholePipeline reads the chain, of single layers. The error is a
-// *plan.Infeasible if nothing fits.
+// newWholePipeline reads the chain, with single layers as stages. The error is a *plan.Infeasible if nothing fits.
 func newWholePipeline(c *chain.Chain, p platform.Platform, model string) (*pipelineInstance, error) {
 	x, err := read(c, p, model)
 	if err != nil {
@@ -76,7 +75,7 @@ func newWholePipeline(c *chain.Chain, p platform.Platform, model string) (*pipel
 	return staged(x, singleLayers(c))
 }
 
-// corrected adds the equations, in the instance's model of memory.
+// corrected adds the equations for the memory model of the instance.
 func (f *pipelineILP) corrected() {
 	f.equivalence() // (6.1)
 	f.processors()  // (6.2), (6.3)
@@ -99,9 +98,8 @@ func (f *pipelineILP) corrected() {
 	f.memoryRows()              // (6.33), (6.36)
 }
 
-// instants forbids what (6.5) and (6.6) allow to tasks that take no time: that
-// neither of two is before the other, and that each of three at the same time is
-// before the next, around.
+// instants orders tasks of zero duration, which (6.5) and (6.6) leave open. One of two tasks on a processor
+// precedes the other, and three such tasks do not precede each other in a cycle.
 func (f *pipelineILP) instants() {
 	g := f.m.Group("order at an instant", "ours")
 	for t := range f.d {
@@ -118,8 +116,8 @@ func (f *pipelineILP) instants() {
 	}
 }
 
-// turns makes a mini-batch that passes t before u do so a period later where u
-// comes first: (6.23)–(6.30) leave it open for tasks at the same time.
+// turns adds that if u > t precedes t in the order of a processor, a mini-batch reaches u at least one period
+// after t. (6.23)–(6.30) leave this open for tasks that start at the same time.
 func (f *pipelineILP) turns() {
 	g := f.m.Group("later than before", "ours")
 	for t := range f.d {
@@ -133,7 +131,7 @@ func (f *pipelineILP) turns() {
 	}
 }
 
-// fixAllocation fixes z and f by the processors of the stages.
+// fixAllocation fixes z and f according to the processors of the stages.
 func (f *pipelineILP) fixAllocation() {
 	seen := map[int]bool{}
 	for t := range f.hosts {
@@ -154,7 +152,7 @@ func (f *pipelineILP) fixAllocation() {
 	f.m.SetBounds(f.period, f.leastPeriod(), f.longest)
 }
 
-// leastPeriod is the largest load of a processor or a link of the allocation.
+// leastPeriod returns the maximum load of a processor or a link of the allocation, in units.
 func (f *pipelineILP) leastPeriod() float64 {
 	type link struct{ a, b int }
 	compute, send := make([]float64, f.platform.Processors), map[link]float64{}

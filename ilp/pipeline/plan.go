@@ -13,17 +13,16 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// pipelinePattern is a 1-periodic pattern as decisions: everything but times.
+// pipelinePattern is the combinatorial part of a 1-periodic pattern: allocation, orders and shifts, without times.
 type pipelinePattern struct {
 	in    *pipelineInstance
 	owner []int // processor of stage s
-	// order holds the tasks of each processor in the order of its period, and
-	// sends the communications of each link: t stands for the one behind task t.
+	// order holds the tasks of each processor in the order of its period, and sends the communications of each
+	// link: t stands for the communication that follows task t.
 	order, sends [][]int
 	links        [][2]int // the processors of each link in sends
-	// toComm[t] is how many periods the communication behind task t is later
-	// than in t's, fromComm[t] that t+1 is later than in the communication's.
-	// Where nothing is sent, fromComm alone counts.
+	// toComm[t] is the number of periods between task t and the communication that follows it, fromComm[t] that
+	// between the communication and t+1. Where nothing is sent, only fromComm is used.
 	toComm, fromComm []int
 }
 
@@ -31,7 +30,7 @@ func (q *pipelinePattern) ownerOf(t int) int { return q.owner[q.in.stage(t)] }
 
 func (q *pipelinePattern) cut(t int) bool { return q.ownerOf(t) != q.ownerOf(t+1) }
 
-// plan re-times the pattern and writes it.
+// plan times the pattern and returns it as a plan.
 func (q *pipelinePattern) plan(method string) (*plan.Plan, error) {
 	period, start, err := q.retime()
 	if err != nil {
@@ -43,8 +42,8 @@ func (q *pipelinePattern) plan(method string) (*plan.Plan, error) {
 		stages[s].Processor = q.owner[s]
 	}
 	p := &view.Pattern{Period: period, K: 1, Stages: stages, Items: in.view.Items(stages)}
-	// Absolute times of one mini-batch, in the order of tasks: forwards, then
-	// backwards from the last item to the first.
+	// Absolute times of one mini-batch, in the order of tasks: the forwards, then the backwards in reverse order
+	// of the layers.
 	var times []float64
 	turns := 0
 	for t := range 2 * in.n {
@@ -81,9 +80,8 @@ func (q *pipelinePattern) computing(t int) float64 {
 	return sum
 }
 
-// retime returns the shortest period of the decisions and starts in seconds: of
-// task t at t, of the communication behind it at 2n+t. Then it lowers the
-// shifts to what these times need.
+// retime returns the minimum period of the decisions and start times in seconds: of task t at index t, of the
+// communication that follows it at 2n+t. It lowers the shifts to the minimum that these times need.
 func (q *pipelinePattern) retime() (float64, []float64, error) {
 	n := q.in.n
 	wait := make([]float64, 4*n)
@@ -128,8 +126,8 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	// Never less than none: a task that waits for a period and more does so by
-	// the order of the decisions, of which peak counts what is stored.
+	// Shifts are never negative. A task that waits for a period or more does so because of the order of the
+	// decisions, whose stored inputs the peak counts.
 	need := func(from, to int) int {
 		return max(0, int(math.Ceil((start[from]+wait[from]-start[to])/period-plan.Tolerance)))
 	}
@@ -141,14 +139,14 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 		}
 		turns := need(t, t+1)
 		if o := q.order[q.ownerOf(t)]; slices.Index(o, t+1) < slices.Index(o, t) {
-			turns = max(turns, 1) // at the same time perhaps, but before it
+			turns = max(turns, 1) // precedes it in the order, perhaps at the same time
 		}
 		q.fromComm[t] = min(q.fromComm[t], turns)
 	}
 	return period, start, nil
 }
 
-// later is how many periods task t+1 is later than in t's.
+// later returns the number of periods between tasks t and t+1 of one mini-batch.
 func (q *pipelinePattern) later(t int) int {
 	if q.cut(t) {
 		return q.toComm[t] + q.fromComm[t]
@@ -156,10 +154,10 @@ func (q *pipelinePattern) later(t int) int {
 	return q.fromComm[t]
 }
 
-// patternIO turns solutions of an ILP into patterns, and patterns into solutions.
+// patternIO converts solutions of an ILP to patterns and back.
 type patternIO struct{ *pipelineILP }
 
-// plan reads the decisions off a solution.
+// plan returns the plan of a solution.
 func (f patternIO) plan(x []float64) (*plan.Plan, error) {
 	q := f.pattern(x)
 	p, err := q.plan(f.m.Name())
@@ -242,7 +240,7 @@ func (q *pipelinePattern) findLinks() {
 	}
 }
 
-// earlier counts which of the tasks come before t.
+// earlier returns the number of the tasks that precede t.
 func (f patternIO) earlier(x []float64, before func(t, u int) milp.Var, tasks []int, t int) (sum int) {
 	for _, u := range tasks {
 		if u != t && x[before(u, t).Index()] > 0.5 {
@@ -252,7 +250,7 @@ func (f patternIO) earlier(x []float64, before func(t, u int) milp.Var, tasks []
 	return sum
 }
 
-// start turns a 1-periodic pattern into values by column.
+// start returns the values of the columns for a 1-periodic pattern.
 func (f patternIO) start(p *plan.Plan) ([]float64, error) {
 	q, period, tau, comm, err := f.readPattern(p)
 	if err != nil {
@@ -310,7 +308,7 @@ func (f patternIO) start(p *plan.Plan) ([]float64, error) {
 	return x, nil
 }
 
-// startMemory sets the columns of memory by those of the pattern.
+// startMemory sets the memory columns to those of the pattern.
 func (f patternIO) startMemory(x []float64, q *pipelinePattern) {
 	n := f.n
 	flight := make([]float64, n)
@@ -351,8 +349,8 @@ func (f patternIO) startMemory(x []float64, q *pipelinePattern) {
 	}
 }
 
-// readPattern reads a plan of one mini-batch a period: its decisions, and the
-// period and starts in seconds, brought to where (6.17) to (6.19) want them.
+// readPattern reads a plan with one mini-batch per period. It returns the decisions, the period and the start
+// times in seconds, shifted such that (6.17) to (6.19) hold.
 func (f patternIO) readPattern(p *plan.Plan) (q *pipelinePattern, period float64, tau, comm []float64, err error) {
 	fail := func(format string, args ...any) (*pipelinePattern, float64, []float64, []float64, error) {
 		return nil, 0, nil, nil, fmt.Errorf("%w: "+format, append([]any{formulation.ErrStart}, args...)...)
@@ -374,7 +372,7 @@ func (f patternIO) readPattern(p *plan.Plan) (q *pipelinePattern, period float64
 		return nil, 0, nil, nil, err
 	}
 	tau, comm = make([]float64, 2*n), make([]float64, 2*n)
-	place := make([]int, 2*n) // in the plan
+	place := make([]int, 2*n) // position in the plan
 	for i := range tau {
 		tau[i], comm[i], place[i] = math.NaN(), math.NaN(), -1
 	}
@@ -422,8 +420,8 @@ func (f patternIO) readOwners(q *pipelinePattern, p *plan.Plan) error {
 	return nil
 }
 
-// readOrders reads the orders on processors and links off starts; place is where
-// a task stands in the plan, which counts at the same time.
+// readOrders derives the orders on processors and links from the start times. place is the position of a task in
+// the plan, which breaks ties.
 func (f patternIO) readOrders(q *pipelinePattern, period float64, tau, comm []float64, place []int) {
 	q.order = make([][]int, f.platform.Processors)
 	for t := range 2 * f.n {
@@ -443,7 +441,7 @@ func (f patternIO) readOrders(q *pipelinePattern, period float64, tau, comm []fl
 	}
 	for _, o := range q.order {
 		for i, t := range o {
-			// At one instant, but in the other order.
+			// A tie in the opposite order: t+1 comes before t, so it belongs to the next period.
 			if t < 2*f.n-1 && slices.Contains(o[:i], t+1) && q.later(t) == 0 {
 				q.fromComm[t] = 1
 			}
@@ -460,8 +458,8 @@ func (f patternIO) readOrders(q *pipelinePattern, period float64, tau, comm []fl
 	}
 }
 
-// normalise moves starts by whole periods such that ends lie in (0,T] and that
-// T_1 starts at 0, and finds the least shifts.
+// normalise shifts start times by multiples of the period such that ends lie in (0,T] and T_1 starts at 0, and
+// sets the minimum shifts.
 func (f patternIO) normalise(q *pipelinePattern, period float64, tau, comm []float64) {
 	const tiny = plan.Tolerance
 	origin := tau[0]

@@ -7,16 +7,14 @@ import (
 	"workbench/model/platform"
 )
 
-// Printed builds the ILP of [004] chapter 6 exactly as printed; the text of each
-// group of equations is in groups.go. Its optimum proves nothing, and its
-// solutions need not be patterns:
+// Printed builds the ILP of [004] chapter 6 exactly as printed; groups.go quotes each group of equations. Its
+// optimum is no bound, and its solutions need not be patterns:
 //
-//   - (6.1) stands for t < u < x in one rotation only, so that z is no
-//     equivalence relation (findings 15);
-//   - a communication takes d~ where nothing is sent, too, in (6.18) and (6.25),
-//     (6.26), (6.29), (6.30) (findings 15);
+//   - (6.1) covers t < u < x in one rotation only, so that z is no equivalence relation (findings 15);
+//   - a communication takes d~ even where nothing is sent, in (6.18), (6.25), (6.26), (6.29) and (6.30) (findings
+//     15);
 //   - K is Σd + Σd~, which (6.24) may exceed by a communication;
-//   - tasks that take no time may be in no order at the same time.
+//   - tasks of zero duration may be unordered if they start at the same time.
 func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newWholePipeline(c, p, plan.TaskModel)
 	if err != nil {
@@ -44,8 +42,7 @@ func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) 
 	}, nil
 }
 
-// sameAsPrinted is (6.1): of t < u < x, u and x are on the processor of t or not
-// on one.
+// sameAsPrinted adds (6.1) for t < u < x: if u and x are both on the processor of t, they share a processor.
 func (f *pipelineILP) sameAsPrinted() {
 	g := f.m.Group("same resource", "[004] (6.1)")
 	for t := range f.hosts {

@@ -7,23 +7,20 @@ import (
 	"workbench/model/platform"
 )
 
-// pipelineCuts are the groups of [Strong] beyond [004].
+// pipelineCuts are the groups that [Strong] adds to those of [004].
 var pipelineCuts = []string{
 	"load", "all loads", "load of a link", "pigeonhole", "not sent", "no cycle",
 }
 
-// Strong builds the strengthened ILP of [004] chapter 6. Its optimum is
-// that of [Patterns]; so are its solutions, but for columns that differ
-// without any difference to the pattern.
+// Strong builds the strengthened ILP of [004] chapter 6. Its optimum is that of [Patterns]. Its patterns are the
+// same, too; only columns that do not affect the pattern may differ.
 //
-// F_ℓ and B_ℓ share their columns z, f, σ and b, the communications over a cut
-// theirs of the link; nothing in z tells one processor from another, so that
-// there is no symmetry of processors, and the shifts are fixed where nothing is
-// sent ("not sent"). Every switched row has a constant of its own
-// (tight.go). The other groups are valid inequalities, each of which
-// can be left out.
+// F_ℓ and B_ℓ share their columns z, f, σ and b, and the communications over a cut share their link columns. z
+// does not distinguish processors, so that the model has no processor symmetry. Shifts are fixed where nothing is
+// sent ("not sent"). Every big-M row has its own constant (tight.go). The other groups are valid inequalities,
+// each of which can be left out.
 //
-// Some 17 N² columns and 5 N³ rows, half of them "no cycle", and some 20 N².
+// The model has some 17 N² columns, 5 N³ rows, half of them "no cycle", and some 20 N² others.
 func Strong(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
 	f, err := newPipelineStrong(c, p, o.MemoryModel)
 	if err != nil {
@@ -40,7 +37,7 @@ func newPipelineStrong(c *chain.Chain, p platform.Platform, model string) (*stro
 	return newStrong(in), nil
 }
 
-// strongILP is a pipelineILP whose tasks share columns, with constants of their own and valid inequalities.
+// strongILP is a pipelineILP whose tasks share columns, with a big-M constant for each row and valid inequalities.
 type strongILP struct{ *pipelineILP }
 
 func newStrong(in *pipelineInstance) *strongILP {
@@ -58,11 +55,10 @@ func (f *strongILP) strengthen() {
 	f.cycles()
 }
 
-// work is the time of F_s and B_s.
+// work returns the total duration of F_s and B_s.
 func (f *strongILP) work(s int) float64 { return f.d[s] + f.d[2*f.n-1-s] }
 
-// shortest is a lower bound on T: the average load of the processors and the
-// load of a layer.
+// shortest returns a lower bound on T: the average load of the processors or the largest load of a layer.
 func (f *strongILP) shortest() float64 {
 	least := 0.0
 	for _, d := range f.d {
@@ -75,13 +71,12 @@ func (f *strongILP) shortest() float64 {
 	return least
 }
 
-// less is what positive numbers that were computed are multiplied by, or divided,
-// so that no rounding of theirs makes a row stronger than it is. Rows whose
-// constants are counts have as much less on their side.
+// less is a factor that weakens computed positive constants by more than their rounding error, so that no row is
+// stronger than exact arithmetic allows. Rows whose constants are counts get the same slack.
 const less = 1 - 0x1p-40
 
-// loads: a processor does all its work in each period, T ≥ Σ_s z_{r,s} U_s; and
-// P processors do all the work there is, P·T ≥ Σ_s U_s.
+// loads adds that a processor does all its work in each period, T ≥ Σ_s z_{r,s} U_s, and that P processors do all
+// the work, P·T ≥ Σ_s U_s.
 func (f *strongILP) loads() {
 	g := f.m.Group("load", "[004] 5.1.1")
 	for r := range f.n {
@@ -95,8 +90,8 @@ func (f *strongILP) loads() {
 	g.AtLeast(f.e.Reset().Add(1, f.period), f.shortest())
 }
 
-// linkLoads: a link carries all its communications in each period. z~ of a
-// communication and itself is whether it is sent.
+// linkLoads adds that a link carries all its communications in each period. z~ of a communication with itself is 1
+// if it is sent.
 func (f *strongILP) linkLoads() {
 	g := f.m.Group("load of a link", "[004] 6.2.3")
 	for l := range f.n - 1 {
@@ -110,9 +105,8 @@ func (f *strongILP) linkLoads() {
 	}
 }
 
-// pigeonholes: of P+1 stages two are on one processor. Of all N stages, at
-// least so many pairs are together as when they are spread evenly (Turán). And
-// if there are two processors, both have a buffer at every cut.
+// pigeonholes adds that two of any P+1 stages are on one processor. Of all N stages, at least as many pairs share
+// a processor as in an even distribution (Turán). With two processors, both have a buffer at every cut.
 //
 // Subsets of P+1 stages are left out where there are more than N³.
 func (f *strongILP) pigeonholes() {
@@ -167,11 +161,10 @@ func (f *strongILP) pigeonholes() {
 	}
 }
 
-// unsent: where t and t+1 are on one processor, it is open when nothing is sent
-// between them. Let it be at the end of t; then v_t = v'_t = 0. By (6.20) t+1 is
-// not more than a period late, so v~'_t = 0; and it is late just if it comes
-// first: v~_t = w_{t+1,t}, of which ≥ is "later than before". Nor can τ~ + T be
-// before the end of t if the communication takes no time: v'_t = 0.
+// unsent fixes the communication between t and t+1 if both are on one processor, where its time is open. Let it be
+// at the end of t; then v_t = v'_t = 0. By (6.20), t+1 is at most one period late, so v~'_t = 0. It is late if and
+// only if it comes first: v~_t = w_{t+1,t}, of which "later than before" contains ≥. τ~ + T is not before the end
+// of t if the communication takes no time: v'_t = 0.
 func (f *strongILP) unsent() {
 	g := f.m.Group("not sent", "ours")
 	for t := range 2*f.n - 1 {
@@ -187,9 +180,9 @@ func (f *strongILP) unsent() {
 	}
 }
 
-// cycles: of three tasks on one processor, w_{t,u} + w_{u,x} + w_{x,t} is 1 or 2,
-// since it orders them. If just two of them are together it is at most 1, and
-// otherwise 0. So it is at most 1 + z of any of the pairs.
+// cycles adds the cyclic-order inequalities. Of three tasks on one processor, w_{t,u} + w_{u,x} + w_{x,t} is 1 or
+// 2, because w orders them. If exactly two share a processor it is at most 1, and otherwise 0. It is therefore at
+// most 1 + z of any of the pairs.
 func (f *strongILP) cycles() {
 	g := f.m.Group("no cycle", "ours")
 	for t := range f.d {

@@ -6,10 +6,9 @@ import (
 	view "workbench/model/problem/pipeline"
 )
 
-// foldPairs makes the columns z and zt of a strong model: of stages and of
-// cuts. The communications behind F_ℓ and B_{ℓ+1} cross the same cut, so that
-// they share their link with the same others, and with each other if anything
-// is sent at all. Between F_N and B_N nothing is.
+// foldPairs creates the shared columns z and zt of a strong model, one for each pair of stages and of cuts. The
+// communications that follow F_ℓ and B_{ℓ+1} cross the same cut. They therefore share their link with the same
+// others, and with each other if anything is sent. Between F_N and B_N nothing is sent.
 func (f *pipelineILP) foldPairs() {
 	n := f.n
 	f.z, f.zt = newPairs(f.m, "z", n), newPairs(f.m, "zt", n)
@@ -29,12 +28,12 @@ func (f *pipelineILP) foldPairs() {
 
 // build builds [Strong].
 //
-// Starts and ends lie in narrow windows, by (6.17) and (6.18): with L the upper
-// limit of T, c = d~ and s = c or, where nothing is sent, 0,
+// Start and end times lie in narrow windows, by (6.17) and (6.18). With L the upper limit of T, c = d~, and s = c
+// or, where nothing is sent, 0,
 //
 //	−d_t ≤ τ_t,  0 ≤ τ_t + d_t ≤ T ≤ L   and   −c_t ≤ τ~_t,  0 ≤ τ~_t + s_t ≤ T.
 //
-// That is why the constants below are enough; some are a single duration.
+// The constants below follow from these windows; some are a single duration.
 func (f *strongILP) build() {
 	f.equivalence()
 	f.processors()
@@ -59,9 +58,8 @@ func (f *strongILP) build() {
 	f.strengthen()
 }
 
-// tightOrder are (6.5)–(6.7). As w_{t,u} + w_{u,t} = z_{t,u}, (6.6) is (6.5) for
-// the other order: if w_{u,t} is 1, τ_t − τ_u ≥ d_u. If it is not,
-// τ_u + d_u − τ_t ≤ T on one processor by (6.20), and ≤ T + d_t on two.
+// tightOrder adds (6.5)–(6.7). As w_{t,u} + w_{u,t} = z_{t,u}, (6.6) is (6.5) for the opposite order: if w_{u,t}
+// is 1, τ_t − τ_u ≥ d_u. Otherwise τ_u + d_u − τ_t ≤ T on one processor by (6.20), and ≤ T + d_t on two.
 func (f *strongILP) tightOrder() {
 	g := f.m.Group("before", "[004] (6.5), (6.6)")
 	for t, d := range f.d {
@@ -78,8 +76,8 @@ func (f *strongILP) tightOrder() {
 	f.instants()
 }
 
-// tightLinkOrder are (6.14)–(6.16), likewise. On two links, or where one of
-// them is not sent, τ~_u + c_u − τ~_t ≤ T + c_u + c_t.
+// tightLinkOrder adds (6.14)–(6.16) in the same way. On two links, or where one of the two is not sent, τ~_u + c_u
+// − τ~_t ≤ T + c_u + c_t.
 func (f *strongILP) tightLinkOrder() {
 	g := f.m.Group("sent before", "[004] (6.14), (6.15)")
 	here := f.m.Group("order on one link", "[004] (6.16)")
@@ -98,8 +96,8 @@ func (f *strongILP) tightLinkOrder() {
 	}
 }
 
-// tightPeriod are (6.17)–(6.21). On two processors τ_t + d_t − τ_u ≤ T + d_u, on
-// two links τ~_t + c_t − τ~_u ≤ T + c_t + c_u.
+// tightPeriod adds (6.17)–(6.21). On two processors τ_t + d_t − τ_u ≤ T + d_u, on two links τ~_t + c_t − τ~_u ≤ T
+// + c_t + c_u.
 func (f *strongILP) tightPeriod() {
 	f.ends()
 	g := f.m.Group("one period", "[004] (6.20)")
@@ -124,9 +122,8 @@ func (f *strongILP) tightPeriod() {
 	}
 }
 
-// tightShifts are (6.23)–(6.30). Late by more than a period is also late by
-// less than one, which the constants of the thesis imply and these do not: so
-// v' ≤ v. Where a row is off:
+// tightShifts adds (6.23)–(6.30). A shift by more than a period includes one by less, so v' ≤ v: the constants of
+// the thesis imply this, these do not. Where a row is switched off:
 //
 //	(6.23) τ~ − τ − d ≤ L            (6.24) τ + d − τ~ ≤ T, with v' ≤ T + c
 //	(6.27) τ~ + T − τ − d ≤ 2L       (6.28) τ + d − τ~ − T ≤ c
@@ -163,8 +160,8 @@ func (f *strongILP) tightShifts() {
 	}
 }
 
-// mostCopies is the most mini-batches that may be in flight at stage s when the
-// period begins: while B_s runs all of them are stored, by (6.36).
+// mostCopies returns the maximum number of mini-batches in flight at stage s when the period begins: all of them
+// are stored while B_s runs, by (6.36).
 func (f *strongILP) mostCopies(s int) float64 {
 	most := 8 * float64(f.n)
 	room := f.memory - f.weight[s] - f.run[2*f.n-1-s]
