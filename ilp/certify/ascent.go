@@ -8,23 +8,22 @@ import (
 	"workbench/model/certificate"
 )
 
-// sweeps is how often the ascent goes over all rows at most; it ends before if a
-// sweep raises the bound by less than ascentGain of itself.
+// sweeps limits the sweeps of the ascent over all rows. It stops earlier if a sweep raises the bound by less than
+// ascentGain of itself.
 const (
 	sweeps     = 20
 	ascentGain = 1e-4
 )
 
-// ascend gives the root what can be had without a linear program, so that a
-// certificate never proves less than a row alone does: no multipliers at all, then
-// those of the best row alone, for the ascent may get stuck on another, and then of
-// one row after the other, each the best beside those there are (dual coordinate
-// ascent). O(entries·log entries) a sweep.
+// ascend sets the multipliers of the root without a linear program, by dual coordinate ascent. A certificate then
+// never proves less than a single row does. It evaluates no multipliers, then the best single row, since the
+// ascent may stall at a worse one. Then it optimises the multiplier of one row after the other with all others
+// fixed. O(entries·log entries) a sweep.
 func (s *search) ascend(ctx context.Context) {
 	root := s.root
 	root.bound = s.model.Bound(nil, true)
 	if math.IsInf(root.bound, 0) || s.model.Crossed() {
-		return // a column without bounds has to be dealt with by all its rows at once
+		return // all rows must bound the column jointly, which the ascent does not attempt
 	}
 	a := &ascent{s: s, reduced: slices.Clone(s.d.Cost), y: make([]float64, len(s.d.RowLower))}
 	if i := a.best(); i >= 0 {
@@ -53,19 +52,17 @@ func (s *search) ascend(ctx context.Context) {
 	}
 }
 
-// ascent is multipliers and the reduced costs that they leave, in floating point:
-// what they prove is for the model to say.
+// ascent holds multipliers and their reduced costs, in floating point; the model computes what they prove.
 type ascent struct {
 	s          *search
 	reduced, y []float64
 	steps      []step // scratch
 }
 
-// step is where the bound, as a function of one multiplier, bends: its slope
-// falls by so much.
+// step is a breakpoint of the bound as a function of one multiplier: the slope falls by bend at the value at.
 type step struct{ at, bend float64 }
 
-// best is the row that raises the bound most, alone; −1: none does.
+// best returns the row that alone raises the bound most, or −1 if none does.
 func (a *ascent) best() int32 {
 	best, most := int32(-1), 0.0
 	for i := range int32(len(a.y)) {
@@ -80,14 +77,14 @@ func (a *ascent) best() int32 {
 	return best
 }
 
-// row gives row i the multiplier that raises the bound most, and returns by how
-// much about. The bound is concave in it and bends where a reduced cost is 0.
+// row sets the multiplier of row i that raises the bound most and returns the approximate gain. The bound is
+// concave in the multiplier, with breakpoints where a reduced cost is 0.
 func (a *ascent) row(i int32) (gain float64) {
 	d, m := a.s.d, a.s.model
 	from, to := d.Start[i], d.Start[i+1]
 	lower, upper := d.RowLower[i], d.RowUpper[i]
-	// The slopes at 0: upwards the multiplier counts the lower side, downwards the
-	// upper one, and columns at the bound that their reduced cost prefers.
+	// The slopes at 0. Upwards the multiplier applies to the lower side, downwards to the upper one. Columns are
+	// at the bound that their reduced cost prefers.
 	up, down := lower, upper
 	for k := from; k < to; k++ {
 		j, v := d.Col[k], d.Val[k]
@@ -116,7 +113,7 @@ func (a *ascent) row(i int32) (gain float64) {
 	a.steps = a.steps[:0]
 	for k := from; k < to; k++ {
 		j, v := d.Col[k], sign*d.Val[k]
-		if c := a.reduced[j]; c*v > 0 { // falls to 0 at c/v, and changes sides
+		if c := a.reduced[j]; c*v > 0 { // falls to 0 at c/v, then changes sign
 			a.steps = append(a.steps, step{c / v, math.Abs(v) * (m.Upper[j] - m.Lower[j])})
 		}
 	}

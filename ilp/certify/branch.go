@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// integrality is how far from whole a value has to be to count as such.
+	// integrality is the distance from an integer up to which a value counts as one.
 	integrality = 1e-7
-	// A column is tried out, both ways, before it is branched on, until its
-	// pseudo-costs are averages of that many trials or branches.
+	// A column is tried in both directions before it is branched on, until its pseudo-costs are averages of this
+	// number of observations.
 	reliable = 4
-	// hopeless trials in a row end the search for a column; trialIterations
-	// limit each of them.
+	// hopeless consecutive trials without an improvement end the search for a column; trialIterations limits each
+	// trial.
 	hopeless        = 6
 	trialIterations = 100
-	// farthest is the greatest magnitude of a value at which certificates may split.
+	// farthest is the maximum magnitude of a value at which certificates may split.
 	farthest = 1 << 51
 )
 
@@ -28,8 +28,8 @@ const (
 	upwards
 )
 
-// pseudoCosts are by how much the objective rose, on average, for each unit that
-// a column was moved, downwards and upwards (Benichou et al., 1971).
+// pseudoCosts holds the average rise of the objective per unit by which a column was moved, downwards and upwards
+// (Benichou et al., 1971).
 type pseudoCosts struct {
 	sum, count [2][]float64
 	all, total [2]float64 // sums and counts over all columns
@@ -42,7 +42,7 @@ func newPseudoCosts(columns int) (p pseudoCosts) {
 	return p
 }
 
-// learn takes in that moving column j by so much raised the objective by gain.
+// learn records that moving column j by moved raised the objective by gain.
 func (p *pseudoCosts) learn(side int, j int32, moved, gain float64) {
 	if moved < integrality || math.IsNaN(gain) || math.IsInf(gain, 0) {
 		return
@@ -54,7 +54,7 @@ func (p *pseudoCosts) learn(side int, j int32, moved, gain float64) {
 	p.total[side]++
 }
 
-// gain is what moving column j by so much is expected to raise the objective by.
+// gain returns the expected rise of the objective if column j is moved by moved.
 func (p *pseudoCosts) gain(side int, j int32, moved float64) float64 {
 	switch {
 	case p.count[side][j] > 0:
@@ -65,8 +65,8 @@ func (p *pseudoCosts) gain(side int, j int32, moved float64) float64 {
 	return moved
 }
 
-// score of a branch by the gains of both sides (Achterberg, Constraint Integer
-// Programming, 2007, 5.2). What is missing to the target is the unit of gains.
+// score rates a branch by the gains of both sides (Achterberg, Constraint Integer Programming, 2007, 5.2). The
+// unit of gains is the distance missing to the target.
 func score(down, up, missing float64) float64 {
 	if math.IsInf(missing, 0) {
 		missing = 1
@@ -81,9 +81,8 @@ type candidate struct {
 	x, score float64
 }
 
-// branch returns the column of the best score and its value, −1 if all columns
-// are whole. Where the library has no solution, any column that is not fixed
-// will do.
+// branch returns the column of the best score and its value, or −1 if all columns are integral. Where the library
+// has no solution, it returns any column that is not fixed.
 func (s *search) branch(ctx context.Context, r *solvers.LPResult) (j int32, x float64, err error) {
 	if r.Status != solvers.Optimal {
 		for _, j := range s.whole {
@@ -112,7 +111,7 @@ func (s *search) branch(ctx context.Context, r *solvers.LPResult) (j int32, x fl
 	return best.column, best.x, nil
 }
 
-// candidates are the columns that are not whole in x, the most promising first.
+// candidates returns the columns that are fractional in x, the most promising first.
 func (s *search) candidates(x []float64, missing float64) []candidate {
 	var found []candidate
 	for _, j := range s.whole {
@@ -135,8 +134,8 @@ func (s *search) candidates(x []float64, missing float64) []candidate {
 	return found
 }
 
-// try solves both children of a branch, for a few iterations, and returns its
-// score (reliability branching: Achterberg, Koch and Martin, 2005).
+// try solves both children of a branch, for a few iterations, and returns its score (reliability branching:
+// Achterberg, Koch and Martin, 2005).
 func (s *search) try(ctx context.Context, c candidate, objective float64) (float64, error) {
 	at := math.Floor(c.x)
 	lower, upper := s.model.Lower[c.column], s.model.Upper[c.column]
@@ -153,8 +152,7 @@ func (s *search) try(ctx context.Context, c candidate, objective float64) (float
 	return score(down, up, s.target-objective), s.lp.SetBounds([]int32{c.column}, []float64{lower}, []float64{upper})
 }
 
-// trial returns by how much the objective rises in a child: to the target if
-// there is nothing in it.
+// trial returns the rise of the objective in a child, up to the target if the child is infeasible.
 func (s *search) trial(ctx context.Context, j int32, lower, upper, objective float64) (gain float64, err error) {
 	if err := s.lp.SetBounds([]int32{j}, []float64{lower}, []float64{upper}); err != nil {
 		return 0, err

@@ -1,11 +1,9 @@
-// Package certify makes certificates ([certificate.Certificate]) of bounds on
-// mixed-integer programs, by a branch and bound of its own over the linear
-// programs of a library. Nothing of it need be trusted: every certificate has
-// passed its check before anybody sees it.
+// Package certify produces certificates ([certificate.Certificate]) of bounds on mixed-integer programs, by a
+// branch and bound of its own over the linear programs of a library. The search need not be trusted: every
+// certificate has passed its check before it is returned.
 //
-// The search knows nothing but branching, so that all of it can be carried by a
-// certificate: no cuts, no propagation, no fixing by reduced costs. What a
-// formulation can say more tightly, it has to say in its rows.
+// The search only branches, so that a certificate can carry all of it: no cuts, no propagation, no reduced-cost
+// fixing. A formulation that can be tightened must state the tightening in its rows.
 package certify
 
 import (
@@ -22,48 +20,42 @@ import (
 
 // Options of a search.
 type Options struct {
-	// Goal is the bound to be proved, in the program's units: the objective of
-	// the best plan, or what a solver claims, less what a gap may be. A bound
-	// that is below it by 1e-9 of the greatest cost and 1e-12 of itself, which is
-	// what libraries and rounding lose, or by less than what the
-	// costs are whole multiples of, will do. +Inf: look for a proof that there
-	// is no point at all.
+	// Goal is the bound to be proved, in the program's units: the objective of the best plan, or the bound of a
+	// solver, less an allowed gap. A proof suffices if it is below the goal by at most 1e-9 of the greatest cost
+	// and 1e-12 of itself, which covers the errors of libraries and rounding. It also suffices if it is below by
+	// less than the granularity of the costs. +Inf asks for a proof of infeasibility.
 	Goal float64
-	// Nodes limits the linear programs that are branched on; 0: no limit. 1
-	// bounds the root.
+	// Nodes limits the linear programs that are branched on; 0: no limit. 1 bounds the root.
 	Nodes int
-	// Memory limits the multipliers that are kept, in bytes; 0: 1 GiB.
+	// Memory limits the memory of the stored multipliers, in bytes; 0: 1 GiB.
 	Memory int64
 }
 
 // Result of a search.
 type Result struct {
-	// Certificate is checked. Nil: nothing is proved; Note says why.
+	// Certificate is checked. It is nil if nothing is proved; Note says why.
 	Certificate *certificate.Certificate
-	// Closed says that the certificate proves the goal, or that there is no
-	// point.
+	// Closed reports whether the certificate proves the goal or infeasibility.
 	Closed bool
-	// Ended is why the search stopped before; NotStopped also if there is a point
-	// that is better than the goal.
+	// Ended is the reason why the search stopped early. It is NotStopped also if a point better than the goal
+	// exists.
 	Ended             solvers.Stop
 	Nodes, Iterations int64
-	// Point is a solution of a linear program, its integers integral to 1e-7, that is better
-	// than the goal by more than a closed proof allows; nil: none was met.
+	// Point is a solution of a linear program, its integers integral to 1e-7, that is better than the goal by more
+	// than a closed proof allows. It is nil if none was found.
 	Point []float64
 	Note  string
 }
 
-// Tree proves a bound on d, which has to be minimised and is of a model without
-// mistakes, as near to the goal as it comes until ctx ends or a limit is
-// reached. lp has d loaded, with its bounds, and is left with others.
+// Tree proves a bound on d as near to the goal as it can until ctx ends or a limit is reached. d must be a
+// minimisation problem of a valid model. lp has d loaded, with its bounds; the search changes these bounds.
 //
-// head is the certificate but for Model, Bound, Infeasible, Granularity and
-// Tree; Scale 0 stands for 1. Exponential at worst: a linear program and
-// O(columns + entries) a node.
+// head is the certificate without Model, Bound, Infeasible, Granularity and Tree; Scale 0 stands for 1. The worst
+// case is exponential: each node takes one linear program and O(columns + entries).
 //
-// An error means that the library failed before anything was proved or, which
-// would be a mistake of this package, that the certificate did not pass its
-// check. If it fails later, what is proved until then counts, and Note says so.
+// The error says that the library failed before anything was proved, or that the certificate did not pass its
+// check, which would be a defect of this package. After a later failure of the library, the proof up to then is
+// returned, and Note describes the failure.
 func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, o Options) (*Result, error) {
 	if d.Sense != milp.Minimize {
 		return nil, fmt.Errorf("%w: certificates are of programs to be minimised", solvers.ErrUnsupported)
@@ -72,7 +64,7 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 	failed := s.run(ctx)
 	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations, Point: s.point}
 	if failed == nil && !math.IsInf(s.found, 1) {
-		// It is not empty; with a goal more can be proved, and of less.
+		// The root is not empty: with a goal the search proves more.
 		if err := s.enter(s.root); err != nil {
 			return nil, err
 		}
@@ -112,8 +104,8 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 	return r, nil
 }
 
-// claim is the greatest bound that the tree proves, in the program's units, nil
-// if there is none; empty if it proves that there is no point.
+// claim returns the greatest bound that the tree proves, in the program's units, or nil if there is none. empty
+// reports a proof of infeasibility.
 func (s *search) claim() (bound *big.Rat, empty bool) {
 	least := s.least
 	for _, n := range s.open {
@@ -126,7 +118,7 @@ func (s *search) claim() (bound *big.Rat, empty bool) {
 	case math.IsInf(least, 1) && math.IsInf(s.goal, 1):
 		return nil, true
 	}
-	// The proof may suppose that the objective is at most the goal.
+	// The proof may assume that the objective is at most the goal.
 	bound = new(big.Rat).SetFloat64(math.Min(least, s.goal))
 	if s.grain != 0 {
 		bound = s.next(bound)
@@ -134,8 +126,7 @@ func (s *search) claim() (bound *big.Rat, empty bool) {
 	return bound, false
 }
 
-// next is the least value from v on that the objective may have if it is of
-// whole multiples of the grain.
+// next returns the minimum value at or above v that an objective with the granularity of the costs can attain.
 func (s *search) next(v *big.Rat) *big.Rat {
 	grain, offset := new(big.Rat).SetFloat64(s.grain), new(big.Rat).SetFloat64(s.d.Offset)
 	steps := new(big.Rat).Sub(v, offset)
@@ -147,9 +138,8 @@ func (s *search) next(v *big.Rat) *big.Rat {
 	return steps.Add(offset, steps.Mul(grain, steps.SetInt(whole)))
 }
 
-// granularity is the greatest number of which all costs are whole multiples, if
-// only whole columns have costs and if it is more than a millionth of the goal;
-// else 0.
+// granularity returns the greatest number of which all costs are integer multiples. It returns 0 if a continuous
+// column has a cost, or if that number is at most a millionth of the goal.
 func granularity(d *milp.Data, goal float64) float64 {
 	g := 0.
 	for j, c := range d.Cost {
@@ -166,6 +156,6 @@ func granularity(d *milp.Data, goal float64) float64 {
 	return g
 }
 
-// digits to which multipliers are rounded: as few as prove what is needed, so
-// that files are short.
+// digits are the precisions to which multipliers are rounded, in ascending order: the lowest that proves enough
+// keeps files short.
 var digits = [...]int{4, 7, 10, 17}

@@ -13,20 +13,19 @@ import (
 	"workbench/solvers"
 )
 
-// node is an open node, or one on the way from the root to it.
+// node is an open node, or one on the path from the root to it.
 type node struct {
 	parent *node
-	column int32 // bounded here, in [lower, upper]; −1 at the root
+	column int32 // branched on here, now in [lower, upper]; −1 at the root
 	lower  float64
 	upper  float64
 
-	// bound is what y, its own multipliers or an ancestor's, proves of it.
+	// bound is the lower bound that y proves at this node. y may be the node's own or an ancestor's.
 	bound float64
 	y     []certificate.Multiplier
 	tree  *certificate.Node // its place in the tree
 
-	// From its parent: the objective there, and how far the branch moves column
-	// to which side.
+	// The objective of the parent, and the distance and direction by which the branch moves column.
 	above, moved float64
 	side         int
 }
@@ -35,26 +34,26 @@ type node struct {
 type search struct {
 	lp    solvers.LP
 	d     *milp.Data
-	model *certificate.Model // its box is the node's that is being looked at
+	model *certificate.Model // its box is that of the current node
 
-	goal, target float64 // leaves that prove the target are not looked into
+	goal, target float64 // leaves that attain the target are not branched on
 	grain        float64
 	maxNodes     int
 	maxMemory    int64
 
-	whole        []int32   // columns
-	lower, upper []float64 // of model at the root
-	unbounded    int       // columns for which they are infinite
-	inside       []int32   // columns whose bounds are not those of the root
+	whole        []int32   // integer columns
+	lower, upper []float64 // bounds of model at the root
+	unbounded    int       // number of columns with an infinite bound there
+	inside       []int32   // columns whose bounds differ from those at the root
 	pseudo       pseudoCosts
 
 	root              *node
 	open              queue
-	least             float64 // of the bounds of leaves that are closed
-	found             float64 // the objective of a point, if there was to be none; else +Inf
+	least             float64 // minimum bound of the closed leaves
+	found             float64 // the objective of a point where a proof of infeasibility was sought; else +Inf
 	point             []float64
-	pointBound        float64 // of the linear program that point solves
-	memory            int64   // of multipliers
+	pointBound        float64 // of the linear program whose solution point is
+	memory            int64   // bytes of multipliers
 	nodes, iterations int64
 	ended             solvers.Stop
 }
@@ -69,7 +68,7 @@ func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
 	}
 	if s.target = o.Goal; !math.IsInf(o.Goal, 1) {
 		s.target -= 1e-9*greatest(d.Cost) + 1e-12*math.Abs(o.Goal)
-		if s.grain != 0 { // more than the value before the next one
+		if s.grain != 0 { // greater than the value one step below
 			before := new(big.Rat).Sub(s.next(new(big.Rat).SetFloat64(o.Goal)), new(big.Rat).SetFloat64(s.grain))
 			s.target = math.Min(s.target, math.Nextafter(milp.Up.Rat(before), math.Inf(1)))
 		}
@@ -90,7 +89,7 @@ func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
 	return s
 }
 
-// queue is a heap of open nodes, the one of least bound first.
+// queue is a heap of open nodes, ordered by bound (best-first search).
 type queue []*node
 
 func (q queue) Len() int           { return len(q) }
@@ -104,10 +103,9 @@ func (q *queue) Pop() any {
 	return n
 }
 
-// run goes from every open node, the one of least bound first, straight down
-// until a leaf: so what is left open at a limit is bounded as well as can be,
-// and most linear programs differ from the one before in one bound. After an
-// error the tree is as it was before the node that it came of.
+// run repeatedly takes the open node of minimum bound and dives from it to a leaf. The bound at a limit is
+// therefore as good as possible, and most linear programs differ from the previous one in one bound. After an
+// error the tree is as it was before the failing node.
 func (s *search) run(ctx context.Context) error {
 	if err := s.boundLP(); err != nil {
 		return err
@@ -125,7 +123,7 @@ func (s *search) run(ctx context.Context) error {
 				return nil
 			}
 			down, up, err := s.visit(ctx, n)
-			if err != nil || s.ended != solvers.NotStopped { // in the middle of it
+			if err != nil || s.ended != solvers.NotStopped { // the node is unfinished
 				heap.Push(&s.open, n)
 				return err
 			}
@@ -137,8 +135,8 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// boundLP gives the library what the rows imply of integer columns: else it may return values
-// outside the box, where there is nothing to branch on.
+// boundLP passes the bounds that rows imply for integer columns to the library. Otherwise it may return values
+// outside the box, where branching is impossible.
 func (s *search) boundLP() error {
 	var columns []int32
 	var lower, upper []float64
@@ -153,9 +151,8 @@ func (s *search) boundLP() error {
 	return s.lp.SetBounds(columns, lower, upper)
 }
 
-// choose returns the child to go on with and keeps the other: that on whose side
-// the column's value was, since plans are found there and pruning is on the
-// other.
+// choose returns the child to dive into and queues the other. It dives to the side of the column's value, where
+// plans are found; pruning is more likely on the other side.
 func (s *search) choose(down, up *node) *node {
 	if down == nil {
 		return nil
@@ -182,7 +179,7 @@ func (s *search) stop(ctx context.Context) bool {
 	return s.ended != solvers.NotStopped
 }
 
-// enter gives model and library the box of n.
+// enter sets the bounds of model and library to the box of n.
 func (s *search) enter(n *node) error {
 	before := s.inside
 	s.inside = nil
@@ -205,9 +202,9 @@ func (s *search) enter(n *node) error {
 	return s.lp.SetBounds(changed, lower, upper)
 }
 
-// visit solves the linear program of n and closes it or returns its children.
+// visit solves the linear program of n, then closes n or returns its children.
 func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error) {
-	if s.model.Crossed() { // the root
+	if s.model.Crossed() { // at the root
 		s.close(n, math.Inf(1), nil, true)
 		return nil, nil, nil
 	}
@@ -231,7 +228,7 @@ func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error)
 		return nil, nil, nil
 	}
 	if s.maxNodes > 0 && s.nodes >= int64(s.maxNodes) {
-		s.ended = solvers.Nodes // before columns are tried out
+		s.ended = solvers.Nodes // before any column is tried
 		return nil, nil, nil
 	}
 	j, x, err := s.branch(ctx, r)
@@ -270,8 +267,7 @@ func (s *search) close(n *node, bound float64, y []certificate.Multiplier, empty
 	s.least = math.Min(s.least, bound)
 }
 
-// tree is the certificate's, in which nodes that are open have the multipliers
-// of their parents.
+// tree returns the tree of the certificate, in which open nodes have the multipliers of their parents.
 func (s *search) tree() *certificate.Node {
 	for _, n := range s.open {
 		n.tree.Multipliers = n.y
@@ -279,10 +275,9 @@ func (s *search) tree() *certificate.Node {
 	return s.root.tree
 }
 
-// solve solves the linear program of n, whose box it is, and gives n its
-// multipliers. Those that prove that there is nothing in the box are returned as
-// empty. Where the library cannot make up its mind it is asked again; what it
-// then says does not need to be of use.
+// solve solves the linear program of n, whose box is set, and gives n its multipliers. Multipliers that prove the
+// box empty are returned as empty. If the library returns no conclusion, solve calls it again with other options;
+// that result may be inconclusive, too.
 func (s *search) solve(ctx context.Context, n *node) (r *solvers.LPResult, empty []certificate.Multiplier, err error) {
 	for attempt := range 3 {
 		o := solvers.LPOptions{Attempt: attempt}
@@ -315,8 +310,8 @@ func (s *search) solve(ctx context.Context, n *node) (r *solvers.LPResult, empty
 	return r, nil, nil
 }
 
-// cutoff is what a linear program need not be solved beyond: a little more than
-// the target, for what its multipliers lose when they are cleaned.
+// cutoff returns the objective at which a linear program may stop: slightly above the target, because cleaning
+// loses some of what its multipliers prove.
 func (s *search) cutoff() (o solvers.Opt[float64]) {
 	if math.IsInf(s.target, 0) {
 		return o
@@ -324,9 +319,8 @@ func (s *search) cutoff() (o solvers.Opt[float64]) {
 	return solvers.Some(s.target + 1e-7*math.Abs(s.target))
 }
 
-// contradiction returns multipliers that prove the box empty, from a ray of
-// either direction or, since libraries give none for rows that a look at the
-// bounds refutes, from a row; or nil.
+// contradiction returns multipliers that prove the box empty, or nil. They come from a ray in either direction or
+// from a single row, since libraries return no ray for a row that its bounds alone refute.
 func (s *search) contradiction(ray []float64) []certificate.Multiplier {
 	for _, sign := range []float64{1, -1} {
 		for _, d := range digits {
@@ -345,8 +339,8 @@ func (s *search) contradiction(ray []float64) []certificate.Multiplier {
 	return nil
 }
 
-// bound is what y proves. Where a column has no bound, its reduced cost has to be
-// 0 exactly or of the right sign, which floating point does not see.
+// bound returns the bound that y proves. Where a column is unbounded, its reduced cost must be exactly 0 or of the
+// right sign, which floating point cannot decide.
 func (s *search) bound(y []certificate.Multiplier, costs bool) float64 {
 	v := s.model.Bound(y, costs)
 	if s.unbounded == 0 || !math.IsInf(v, -1) {
@@ -359,8 +353,8 @@ func (s *search) bound(y []certificate.Multiplier, costs bool) float64 {
 	return v
 }
 
-// improve gives n the multipliers of its own linear program if they prove more
-// than what it has, in as few digits as will do.
+// improve gives n the multipliers of its own linear program if they prove more than its current ones, in the
+// fewest digits that suffice.
 func (s *search) improve(n *node, dual []float64) {
 	for _, d := range digits {
 		y := s.clean(dual, 1, d)
@@ -371,8 +365,8 @@ func (s *search) improve(n *node, dual []float64) {
 	}
 }
 
-// clean makes multipliers of a library's duals, rounded to so many digits: those
-// of infinite sides are 0, and so are those too small to matter.
+// clean returns the duals of a library as multipliers, rounded to the given number of digits. Those of infinite
+// sides and negligible ones become 0.
 func (s *search) clean(dual []float64, sign float64, digits int) []certificate.Multiplier {
 	tiny := 1e-13 * greatest(dual)
 	y := make([]certificate.Multiplier, 0, 64)
@@ -394,7 +388,7 @@ func (s *search) clean(dual []float64, sign float64, digits int) []certificate.M
 	return y
 }
 
-// greatest is the greatest magnitude of x.
+// greatest returns the greatest magnitude of x.
 func greatest(x []float64) (most float64) {
 	for _, v := range x {
 		most = math.Max(most, math.Abs(v))
@@ -402,7 +396,7 @@ func greatest(x []float64) (most float64) {
 	return most
 }
 
-// keep accounts for multipliers.
+// keep adds the size of multipliers to the memory in use and returns them clipped.
 func (s *search) keep(y []certificate.Multiplier) []certificate.Multiplier {
 	s.memory += 16 * int64(len(y))
 	return slices.Clip(y)
