@@ -1,4 +1,4 @@
-// Package check holds formulations against exhaustive search on random tiny instances.
+// Package check compares formulations with exhaustive search on small random instances.
 package check
 
 import (
@@ -20,37 +20,36 @@ import (
 	"workbench/solvers"
 )
 
-// Options say how a formulation is checked. The zero value checks
-// DefaultCases instances of the usual size.
+// Options configure the check of a formulation. The zero value checks DefaultCases instances of the usual size.
 type Options struct {
 	Seed  uint64
-	Cases int // instances to try; 0: DefaultCases
-	// Layers of the longest chain, forward nodes of the largest graph or functions;
-	// 0: the subject's Usual. There can be as many as its Most.
+	Cases int // number of instances; 0: DefaultCases
+	// Layers is the length of the longest chain, or the number of forward nodes of the largest graph or of
+	// functions. 0 means the subject's Usual; the maximum is its Most.
 	Layers int
-	// Without are constraint groups that are left out: whether the promise needs them.
+	// Without lists constraint groups to leave out, which shows whether the promise needs them.
 	Without []string
-	// Grow goes on after Cases until the context ends, with one layer more each Cases instances, up to
-	// the subject's Most.
+	// Grow continues after Cases until the context ends, with one layer more every Cases instances, up to the
+	// subject's Most.
 	Grow bool
 }
 
-// DefaultCases is what Options.Cases means if it is 0.
+// DefaultCases is the meaning of Options.Cases = 0.
 const DefaultCases = 200
 
-// Report is what a check found.
+// Report is the result of a check.
 type Report struct {
 	Formulation formulation.Formulation
 	Backends    []string
-	Cases       int // instances tried
-	Skipped     int // of them, those too hard for exhaustive search or not for the formulation
-	Tight       int // of them, those where the optima are equal
-	// First is Tight of the first Cases instances, which are the same on every machine, and Expected
-	// what it was when the formulation was entered; 0: not known. Less means that the bound got weaker.
+	Cases       int // instances compared
+	Skipped     int // of these: too hard for exhaustive search or outside the formulation
+	Tight       int // of these: optima equal
+	// First is Tight of the first Cases instances, which are the same on every machine. Expected is its value when
+	// the formulation was added; 0: not known. A smaller First means that the bound became weaker.
 	First, Expected int
 	Layers          int // of the largest instances
-	// Starts, Plans and Hints are how many plans were tried as starts, plans made of
-	// solutions and replayed, and hints read off solutions: 0 where a formulation has none.
+	// Starts, Plans and Hints count the plans converted to starts, the plans of solutions replayed, and the hints
+	// derived from solutions. They are 0 where a formulation has none.
 	Starts, Plans, Hints int
 	Failures             []Failure
 }
@@ -59,12 +58,12 @@ type Report struct {
 type Counterexample struct {
 	testcase.Trial
 	about   *testcase.Subject
-	Optimum float64    // by exhaustive search, seconds; +Inf: there is no plan
-	Plan    *plan.Plan // that has the optimum; nil: there is none
+	Optimum float64    // by exhaustive search, seconds; +Inf: infeasible
+	Plan    *plan.Plan // an optimal plan; nil: infeasible
 	Detail  string
 }
 
-// String prints the instance, one layer or node a line, and what is wrong; "" if the failure is of no
+// String returns the instance, one layer or node a line, and the failure; "" if the failure does not concern a
 // single instance.
 func (x *Counterexample) String() string {
 	if x.about == nil {
@@ -77,15 +76,15 @@ func (x *Counterexample) String() string {
 	return s + fmt.Sprintf("optimum %g; %s", x.Optimum, x.Detail)
 }
 
-// Failure is one way in which a formulation does not keep its promise.
+// Failure is one kind of violation of a formulation's promise.
 type Failure struct {
 	Kind  FailureKind
-	Count int // instances that fail so
-	// Smallest is the first of them, shrunk as long as it fails so.
+	Count int // instances with this failure
+	// Smallest is the first of them, shrunk while the failure persists.
 	Smallest Counterexample
 }
 
-// FailureKind says what is wrong.
+// FailureKind names what is wrong.
 type FailureKind string
 
 const (
@@ -102,21 +101,22 @@ const (
 	Weaker     FailureKind = "equal to the optimum less often than when it was entered: the bound got weaker"
 )
 
-// small instances are solved on every backend, larger ones on the first alone:
-// lp_solve, without cuts, takes minutes for some.
+// small is the number of layers up to which instances are solved on every backend. Larger ones run on the first
+// only: lp_solve, without cuts, takes minutes for some.
 const small = 3
 
-// Run compares a formulation with exhaustive search on random tiny instances of a
-// subject, on every backend. A formulation that fails is a result, not an error; the
-// error says that the check itself could not run.
+// Run compares a formulation with exhaustive search on small random instances of a subject, on every backend. A
+// formulation that fails is a result, not an error; the error says that the check itself could not run.
 //
-// The objective of a model must be in seconds. What is wrong depends on the
-// promise: an optimum above that of the search always is, one below it if the
-// promise is Equal. Unless the promise is Nothing or Restriction, the plan that the search
-// finds must be a start, no worse than itself. Plans of solutions must be
-// valid, of formulations without promise as good as the objective, of exact
-// ones optimal; and they must be starts, too, unless the promise is Nothing. Hints must say
-// something finite of every operation. The end of ctx ends the check with the instances until then.
+// The objective of a model must be in seconds. The criteria depend on the promise:
+//
+//   - An optimum above that of the search is always wrong; one below it is wrong if the promise is Equal.
+//   - Unless the promise is Nothing or Restriction, the plan of the search must be a start, no worse than itself.
+//   - Plans of solutions must be valid. Those of formulations without a promise must attain their objective; those
+//     of exact ones must be optimal. Unless the promise is Nothing, they must be starts, too.
+//   - Hints must give a finite value for every operation.
+//
+// When ctx ends, the check ends and reports the instances so far.
 func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject, backends []solvers.Backend, o Options) (*Report, error) {
 	if about == nil || about.Kind != f.Kind || about.Staged != f.Staged {
 		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name,
@@ -183,8 +183,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 	return report, k.unseen()
 }
 
-// expect compares how often a bound was equal to the optimum with the table, where the instances are
-// those of the table and all of them were tried.
+// expect compares the number of equal optima with the table, if all instances of the table were tried.
 func (r *Report) expect(o Options, tried int) {
 	want, known := tight[r.Formulation.Name]
 	if o.Seed != 0 || o.Cases != DefaultCases || o.Layers != want.layers || len(o.Without) > 0 || !known || tried < o.Cases {
@@ -195,21 +194,21 @@ func (r *Report) expect(o Options, tried int) {
 	}
 }
 
-// errStopped says that a backend ended with the context.
+// errStopped reports that a backend stopped because the context ended.
 var errStopped = errors.New("stopped")
 
-// checker checks instances one by one.
+// checker checks instances one at a time.
 type checker struct {
 	ctx      context.Context
 	f        formulation.Formulation
 	about    *testcase.Subject
 	backends []solvers.Backend
-	without  []string // groups
-	groups   []string // that models had
-	report   *Report  // whose counts of starts, plans and hints grow
+	without  []string // groups to leave out
+	groups   []string // groups of the models so far
+	report   *Report  // its counts of starts, plans and hints are updated
 }
 
-// unseen returns an error for a group to be left out that no model had.
+// unseen returns an error for a group in without that no model had.
 func (k *checker) unseen() error {
 	for _, name := range k.without {
 		if !slices.Contains(k.groups, name) {
@@ -220,7 +219,7 @@ func (k *checker) unseen() error {
 	return nil
 }
 
-// ablate leaves out the groups that the model has.
+// ablate removes from the model those groups in without that it has.
 func (k *checker) ablate(program *formulation.Program) (err error) {
 	var there []string
 	for _, g := range program.Model.Groups() {
@@ -237,8 +236,7 @@ func (k *checker) ablate(program *formulation.Program) (err error) {
 	return err
 }
 
-// add counts a failure, and shrinks the instance if it is the first of its
-// kind.
+// add counts a failure, and shrinks the instance if it is the first of its kind.
 func (k *checker) add(report *Report, kind FailureKind, x *Counterexample) error {
 	for i := range report.Failures {
 		if report.Failures[i].Kind == kind {
@@ -254,8 +252,8 @@ func (k *checker) add(report *Report, kind FailureKind, x *Counterexample) error
 	return nil
 }
 
-// shrink makes x smaller as long as it fails in the same way: it drops layers,
-// nodes and edges, and makes numbers zero or one less.
+// shrink returns the smallest instance found that fails in the same way as x: it drops layers, nodes and edges,
+// and sets numbers to zero or one less.
 func (k *checker) shrink(x *Counterexample, kind FailureKind) (*Counterexample, error) {
 next:
 	for {
@@ -275,7 +273,7 @@ next:
 	}
 }
 
-// smaller returns instances that are a little smaller than x.
+// smaller returns instances that are slightly smaller than x.
 func (k *checker) smaller(x *Counterexample) (list []*Counterexample) {
 	for _, t := range k.about.Smaller(&x.Trial) {
 		list = append(list, &Counterexample{Trial: *t, about: k.about})
@@ -283,11 +281,10 @@ func (k *checker) smaller(x *Counterexample) (list []*Counterexample) {
 	return list
 }
 
-// try compares the formulation with exhaustive search on x, and notes the
-// numbers in it. kind is "" if the promise is kept, and tight says whether the
-// optima are equal, or there is no plan and no solution.
+// try compares the formulation with exhaustive search on x, and records the numbers in it. kind is "" if the
+// promise is kept. tight reports whether the optima are equal, or both problems are infeasible.
 //
-// A formulation that panics, in its builder, its starts or its decoder, fails on x.
+// A formulation whose builder, start or decoder panics fails on x.
 func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -330,7 +327,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		if err != nil {
 			return "", false, err
 		}
-		if r.Stop == solvers.Time || r.Stop == solvers.Cancelled { // no limit but that of the context, of which a backend may know first
+		if r.Stop == solvers.Time || r.Stop == solvers.Cancelled { // the only limit is the context's, and a backend may detect its end first
 			return "", false, fmt.Errorf("%w: %v", errStopped, r.Stop)
 		}
 		if kind := k.judge(x, program, r); kind != "" {
@@ -338,7 +335,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		}
 		value, ok := r.Objective()
 		if !ok {
-			value = math.Inf(1) // infeasible, and rightly so
+			value = math.Inf(1) // infeasible, as expected
 		}
 		value = program.Objective(value)
 		if i == 0 {
@@ -351,7 +348,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	return "", Same(first, x.Optimum), nil
 }
 
-// promise is what the formulation is held to on x.
+// promise returns the promise that applies on x.
 func (k *checker) promise(x *Counterexample) formulation.Promise {
 	if c, ok := x.In.(*chain.Chain); ok && k.f.Promise == formulation.Restriction && c.Len() <= k.f.EqualTo {
 		return formulation.Equal
@@ -359,7 +356,7 @@ func (k *checker) promise(x *Counterexample) formulation.Promise {
 	return k.f.Promise
 }
 
-// badStart says what is wrong with a plan of so much cost as a start, "" if nothing.
+// badStart returns what is wrong with a plan of the given cost as a start, "" if nothing.
 func (k *checker) badStart(program *formulation.Program, p *plan.Plan, cost float64) string {
 	k.report.Starts++
 	start, err := program.Start(p)
@@ -375,7 +372,7 @@ func (k *checker) badStart(program *formulation.Program, p *plan.Plan, cost floa
 	return ""
 }
 
-// judge says what is wrong with the answer of one backend, "" if nothing.
+// judge returns what is wrong with the result of one backend, "" if nothing.
 func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solvers.Result) FailureKind {
 	switch r.Status {
 	case solvers.Optimal:
@@ -421,7 +418,7 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	return ""
 }
 
-// badHint says what is wrong with the hint of a solution, "" if nothing.
+// badHint returns what is wrong with the hint of a solution, "" if nothing.
 func (k *checker) badHint(program *formulation.Program, r *solvers.Result) string {
 	k.report.Hints++
 	solution, _ := r.Solution()
@@ -437,8 +434,8 @@ func (k *checker) badHint(program *formulation.Program, r *solvers.Result) strin
 	return ""
 }
 
-// badPlan says what is wrong with the plan of a solution of so much cost, "" if
-// nothing: with itself, or with it as a start.
+// badPlan returns what is wrong with the plan of a solution of the given cost, or with it as a start; "" if
+// nothing.
 func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *solvers.Result,
 	cost float64,
 ) (kind FailureKind, wrong string) {
@@ -452,8 +449,8 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 	return BadStart, k.badStart(program, p, objective)
 }
 
-// planOf replays the plan of a solution of so much cost, nil if there need be none, and says
-// what is wrong with it, "" if nothing.
+// planOf replays the plan of a solution of the given cost. The plan is nil if the promise requires none. wrong
+// describes a failure, "" if there is none.
 func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *solvers.Result,
 	cost float64,
 ) (_ *plan.Plan, objective float64, wrong string) {
@@ -462,7 +459,7 @@ func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *sol
 	p, err := program.Plan(solution)
 	switch {
 	case errors.Is(err, plan.ErrNoPlan) && k.promise(x) == formulation.LowerBound:
-		return nil, 0, "" // a relaxation leaves out rules that its solutions may break
+		return nil, 0, "" // solutions of a relaxation may violate rules that it omits
 	case err != nil:
 		return nil, 0, err.Error()
 	}
@@ -491,11 +488,10 @@ func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *sol
 	return p, objective, ""
 }
 
-// CheckTolerance is what solvers leave undone, and far less than the optima of
-// instances of integers differ by.
+// CheckTolerance is the error allowed to solvers, far below the difference between optima of integer instances.
 const CheckTolerance = 1e-6
 
-// Same reports whether two objectives differ by ten CheckTolerance of 1 + |b| at most.
+// Same reports whether two objectives differ by at most 10·CheckTolerance·(1 + |b|).
 func Same(a, b float64) bool {
 	return a == b || !math.IsInf(b, 0) && math.Abs(a-b) <= 10*CheckTolerance*(1+math.Abs(b))
 }

@@ -1,8 +1,8 @@
 package check
 
-// tight says how often a bound was equal to the optimum of exhaustive search when its formulation was
-// entered, of [DefaultCases] instances of up to so many layers with seed 0. A formulation that gets
-// stronger gets a larger number; to make one weaker is to change it here, too.
+// tight is the number of instances on which a bound equalled the optimum of exhaustive search when its formulation
+// was added. It counts the [DefaultCases] instances of at most the given number of layers with seed 0. A change
+// that strengthens or weakens a formulation changes its entry.
 var tight = map[string]struct{ layers, equal int }{
 	"chain-milp-bound": {6, 196},
 	"checkmate-beside": {6, 194},
