@@ -1,5 +1,5 @@
-// Package knapsack has the programs of PyTorch's activation_memory_budget and sac_ilp and of
-// torchtitan's layers, which are about a choice under a budget and no formulation of a problem of ours.
+// Package knapsack holds the programs of PyTorch's activation_memory_budget and sac_ilp and of torchtitan's
+// layers. They select under a budget and are no formulations of a problem of this project.
 package knapsack
 
 import (
@@ -9,17 +9,16 @@ import (
 	"workbench/model/milp"
 )
 
-// about is the size of the largest coefficients.
+// about is the approximate magnitude of the largest coefficients.
 const about = 1 << 10
 
 // Program is ilp_knapsack of PyTorch (torch/_functorch/_activation_checkpointing/knapsack.py):
 //
 //	min Σ_i time_i (1 − save_i),  Σ_i memory_i save_i ≤ budget,  save_i ∈ {0, 1}
 //
-// of items that take parts memory_i of the budget range, with column i for item i. What it
-// promises there is time saved, which is nothing about a plan. It maximises the time of what
-// is saved, which is the same, and takes save_i for 0 unless a float64 is exactly 1; here it
-// is rounded. A column an item and one row.
+// memory_i is a fraction of the budget range, and column i belongs to item i. The optimum is a saving of time,
+// which is no bound on a plan. PyTorch maximises the time of saved items, which is equivalent. It treats save_i as
+// 0 unless it is exactly 1 in float64; here it is rounded. The program has one column per item and one row.
 func Program(memory, time []float64, budget float64) (*formulation.Program, error) {
 	m := milp.New("knapsack-ilp")
 	most, total := budget, 0.0

@@ -6,10 +6,10 @@ import (
 	"workbench/model/milp"
 )
 
-// Layers is the outer LP of torchtitan's two-level solver (graph_trainer,
-// auto_sac_offload_solver.py, plan_outer) on one GPU. Of a layer l that saves a_l a part k_l is kept, r_l computed
-// again and o_l sent to the host over a link of so many bytes per second, none of the last layer; without a
-// link, 0, there is no o:
+// Layers is the outer LP of torchtitan's two-level solver (graph_trainer, auto_sac_offload_solver.py, plan_outer)
+// on one GPU. Layer l saves a_l, of which the fraction k_l is kept, r_l is recomputed and o_l is offloaded to the
+// host over a link of the given bandwidth in bytes per second. Nothing of the last layer is offloaded. With
+// bandwidth 0 there is no o:
 //
 //	min Σ_l r_l·time,  k_l + r_l + o_l = 1,  must_l / a_l ≤ k_l,  0 ≤ k_l, r_l, o_l
 //	Σ_{i<l} k_i a_i + a_l + o_{l−1} a_{l−1}           ≤ budget  forward peak of each l
@@ -17,10 +17,10 @@ import (
 //	Σ_i k_i a_i + loss                                ≤ budget
 //	o_l a_l ≤ bandwidth·time,  o_l a_l ≤ bandwidth·back
 //
-// with rest, what layers do not keep, on the left of all three peaks. Columns l, n+l and 2n+l are k_l, r_l and o_l.
-// time and back are the same for all layers, the mean, as there; sending costs nothing, as there (OFFLOAD_TIME_PRICE),
-// and the host has room for all. It promises nothing about plans: see rematgraph.ByLayers and linkgraph.ByLayers. Three
-// columns and three rows a layer, O(layers²) nonzeros.
+// The left side of all three peaks also contains rest, the memory that belongs to no layer. Columns l, n+l and
+// 2n+l are k_l, r_l and o_l. As in torchtitan, time and back are means over the layers, offloading costs nothing
+// (OFFLOAD_TIME_PRICE), and host memory is unlimited. The optimum is no bound on a plan: see rematgraph.ByLayers
+// and rematoffloadgraph.ByLayers. The program has three columns and three rows per layer and O(layers²) nonzeros.
 func Layers(b *training.Blocks, budget, bandwidth float64) (*formulation.Program, error) {
 	m := milp.New("layers-lp")
 	n := len(b.Saved)
@@ -63,15 +63,15 @@ func Layers(b *training.Blocks, budget, bandwidth float64) (*formulation.Program
 	return &formulation.Program{Model: m, Promise: formulation.Nothing, Unit: 1 / cost}, m.Err()
 }
 
-// Shares is the inner program beside a link (build_inner_ilp of the same file), of one layer: of items that take memory
-// and may be computed again in so much time, those that are kept take at most keep, and those that are sent, which
-// not all can be, send and a twentieth of it more, which costs the time of sending it:
+// Shares is the inner program with a link (build_inner_ilp of the same file) for one layer. Each item takes
+// memory_i and is recomputed in time_i. Kept items take at most keep; offloaded items, which must be sendable,
+// take at most send plus 5 %, and the excess costs its transfer time:
 //
 //	min Σ_i time_i again_i + over/bandwidth,  keep_i + again_i + sent_i = 1
 //	Σ_i memory_i keep_i ≤ keep,  Σ_i memory_i sent_i ≤ send + over,  0 ≤ over ≤ send/20
 //
-// Columns i, n+i and 2n+i are keep_i, again_i and sent_i. As there, what leads to an item costs nothing. There what
-// is kept may be a millionth more.
+// Columns i, n+i and 2n+i are keep_i, again_i and sent_i. As in torchtitan, the inputs from which an item is
+// recomputed cost nothing. torchtitan lets kept items exceed keep by a relative 1e-6.
 func Shares(memory, time []float64, sendable []bool, keep, send, bandwidth float64) (*formulation.Program, error) {
 	m := milp.New("layers-lp-shares")
 	n := len(memory)

@@ -8,8 +8,8 @@ import (
 	"workbench/model/milp"
 )
 
-// SAC is sac_milp of PyTorch (torch/distributed/_tools/sac_ilp.py) on one GPU, where FSDP's p_i
-// and max_p are 0. Module i is checkpointed if y_i = 1, and then discards the part r_i of ACM_i:
+// SAC is sac_milp of PyTorch (torch/distributed/_tools/sac_ilp.py) on one GPU, where FSDP's p_i and max_p are 0.
+// Module i is checkpointed if y_i = 1, and then discards the fraction r_i of ACM_i:
 //
 //	min Σ_i rct_i,  y_i ∈ {0, 1},  0 ≤ r_i ≤ 1,  0 ≤ d_i, a_i, m_i, rcp_i, rct_i, max_m
 //	y_i = 0                                    where nothing can be checkpointed
@@ -20,10 +20,10 @@ import (
 //	rcp_i ≥ slope·r_i + intercept              of each segment
 //	rct_i ≤ M y_i,  rct_i ≤ ACT_i rcp_i,  rct_i ≥ ACT_i rcp_i − M (1 − y_i)
 //
-// Column i is y_i, column n+i is r_i. As there, M is the time of all forwards, which is too small where
-// ACT_i·rcp_i is more: then the module cannot discard so much. Modules are children of the root
-// here, so that none of the rows y_i + y_j ≤ 1 of nested ones is needed. It promises nothing about
-// plans: see rematgraph.BySAC. Seven columns and nine rows a module, O(modules²) nonzeros.
+// Column i is y_i, column n+i is r_i. As in PyTorch, M is the total time of the forwards. This is too small where
+// ACT_i·rcp_i exceeds it: the module then cannot discard the whole fraction. Modules are children of the root
+// here, so that the rows y_i + y_j ≤ 1 of nested ones are not needed. The optimum is no bound on a plan: see
+// rematgraph.BySAC. The program has seven columns and nine rows per module and O(modules²) nonzeros.
 func SAC(b *training.Modules, budget float64) (*formulation.Program, error) {
 	m := milp.New("sac-ilp")
 	n, inf := len(b.ACM), math.Inf(1)
@@ -47,7 +47,7 @@ func SAC(b *training.Modules, budget float64) (*formulation.Program, error) {
 		e.Reset().Add(1, a.At(i))
 		last := i
 		if i == 0 {
-			last = n // the root's forward ends behind all others
+			last = n // the root's forward ends last
 		}
 		for j := 1; j < last; j++ {
 			e.Add(1, d.At(j))
