@@ -7,23 +7,20 @@ import (
 	"workbench/model/platform"
 )
 
-// mostTriples is how many rows of transitivity a model has at most: with more the
-// rest is left to the branching.
+// mostTriples limits the transitivity rows of a model; branching enforces the rest.
 const mostTriples = 50_000
 
-// Cliques is [Orders] with what holds among buffers that are all alive together. In
-// a section s they lie one above the other, so that of each buffer i
+// Cliques returns the model of [Orders] with rows for buffers that are all alive together. In a section s they lie
+// one above the other, so that for each buffer i
 //
 //	x_i ≥ Σ_{j in s} w_j y_ji                 those below it
 //	x_i + w_i + Σ_{j in s} w_j y_ij ≤ h       those above it
 //	h ≥ Σ_{j in s} w_j                        the load
-//	y_ij + y_jk + y_ki ≤ 2                    of three, none is above itself
+//	y_ij + y_jk + y_ki ≤ 2                    no cycle among three
 //
-// The first two of them are those of one machine that runs jobs one after the
-// other (Queyranne and Schulz, Polyhedral Approaches to Machine Scheduling, 1994,
-// §3), with memory for time. Of two buffers with equal lifetimes and sizes that
-// with the smaller number is below. The relaxation has the load, at least. Rows of
-// cycles are as many as mostTriples.
+// The first two are the rows of a single machine (Queyranne and Schulz, Polyhedral Approaches to Machine
+// Scheduling, 1994, §3), with memory as time. Of two buffers with equal lifetimes and sizes, the one with the
+// smaller number is below. The relaxation is at least the load. There are at most mostTriples cycle rows.
 func Cliques(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
 	if y, plain, err := layout(l, p); err != nil {
 		return nil, err
@@ -40,7 +37,7 @@ func Cliques(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program,
 	return o.program()
 }
 
-// addBelow adds c·y_ij, or c·(1 − y_ji) if that is the column there is.
+// addBelow adds c·y_ij, or c·(1 − y_ji) if the model has that column.
 func (o *orders) addBelow(e *milp.Expr, c float64, i, j int) {
 	if y, ok := o.y.At(pair{i, j}); ok {
 		e.Add(c, y)
@@ -110,7 +107,7 @@ func (o *orders) cycles() {
 	}
 }
 
-// twins orders buffers that can change places.
+// twins orders interchangeable buffers.
 func (o *orders) twins() {
 	group := o.m.Group("twins", "equal lifetimes and sizes")
 	for _, q := range o.pairs {

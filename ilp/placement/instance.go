@@ -1,5 +1,5 @@
-// Package placement holds the formulations of offline dynamic storage allocation:
-// offsets for buffers of known lifetimes, of least height.
+// Package placement holds the formulations of offline dynamic storage allocation: offsets for buffers of known
+// lifetimes that minimise the height.
 package placement
 
 import (
@@ -16,30 +16,29 @@ import (
 	view "workbench/model/problem/placement"
 )
 
-// target is what the load is in the unit of the models, at least half and at most
-// twice.
+// target is the scaled value of the load, within a factor of two.
 const target = 0x1p10
 
-// mostPairs is how many pairs of buffers alive together a model is built for.
+// mostPairs limits the pairs of simultaneously alive buffers for which a model is built.
 const mostPairs = 100_000
 
-// pair is two buffers alive together, of which some is below the other; i < j.
+// pair is two buffers alive together, one of which is below the other; i < j.
 type pair struct{ i, j int }
 
-func (p pair) String() string { return fmt.Sprintf("%d,%d", p.i, p.j) } // in names of columns
+func (p pair) String() string { return fmt.Sprintf("%d,%d", p.i, p.j) } // for column names
 
-// instance is what all formulations need.
+// instance is an instance with what all formulations share: the scale, the pairs and the maximum height.
 type instance struct {
 	*view.Instance
 	platform platform.Platform
-	scale    float64 // a power of two: units of the model for one of the instance
+	scale    float64 // a power of two: model units per unit of the instance
 	load     int64
 	pairs    []pair
-	most     int64 // no placement of interest is higher
+	most     int64 // a height that some optimal placement does not exceed
 }
 
-// layout reads lifetimes by pool; plain is not nil if nothing but lifetimes, sizes and an
-// alignment counts. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
+// layout reads lifetimes by pool. plain is not nil if the instance has only lifetimes, sizes and an alignment. The
+// error wraps formulation.ErrInstance or is a *plan.Infeasible.
 func layout(l *lifetimes.Lifetimes, p platform.Platform) (y *view.Layout, plain *view.Instance, err error) {
 	if err := l.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
@@ -56,8 +55,7 @@ func layout(l *lifetimes.Lifetimes, p platform.Platform) (y *view.Layout, plain 
 	return y, plain, nil
 }
 
-// newInstance reads lifetimes. The error wraps formulation.ErrInstance or is a
-// *plan.Infeasible.
+// newInstance reads lifetimes. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
 func newInstance(l *lifetimes.Lifetimes, p platform.Platform) (*instance, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
@@ -75,7 +73,7 @@ func newInstance(l *lifetimes.Lifetimes, p platform.Platform) (*instance, error)
 	return in, nil
 }
 
-// pair finds the pairs of buffers that have a size and are alive together.
+// pair finds the pairs of buffers of positive size that are alive together.
 func (in *instance) pair() error {
 	order := make([]int, 0, len(in.Buffers))
 	for i := range in.Buffers {
@@ -100,12 +98,11 @@ func (in *instance) pair() error {
 	return nil
 }
 
-// units returns a number of units of the instance in those of the model, exactly.
+// units converts an amount from units of the instance to units of the model, exactly.
 func (in *instance) units(x int64) float64 { return in.scale * float64(x) }
 
-// plan returns the placement in which every buffer falls, in the order of some
-// offsets, onto those that come before it: no higher than these offsets if they are
-// a placement, whatever a solver has rounded in them.
+// plan returns the placement that drops the buffers in the order of the given offsets onto those already placed.
+// If the offsets are a placement, the result is no higher, whatever rounding errors a solver left in them.
 func (in *instance) plan(method string, at func(i int) float64) *plan.Plan {
 	order := make([]int, 0, len(in.Buffers))
 	for i := range in.Buffers {

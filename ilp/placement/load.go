@@ -7,13 +7,13 @@ import (
 	"workbench/model/platform"
 )
 
-// Load is the bound that needs no search: the height is at least what is alive
+// Load returns the lower bound that needs no search: the height is at least the total size of the buffers alive
 // together,
 //
 //	min h,  h ≥ Σ_{i alive in s} w_i  of each section s.
 //
-// It has one column, and its certificate is a sum that anybody adds up. Instances with
-// more rules have cliques of conflicts and penalties in place of sections: [structured].
+// It has one column, and its certificate is a sum. Instances with more rules use cliques of conflicts and
+// penalties in place of sections: [structured].
 func Load(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
 	if y, plain, err := layout(l, p); err != nil {
 		return nil, err

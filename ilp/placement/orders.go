@@ -10,8 +10,8 @@ import (
 	"workbench/model/platform"
 )
 
-// orders is the model with an order of every pair of buffers alive together: x_i
-// is where buffer i begins, h the height, y_ij says that i is below j.
+// orders is the disjunctive model of buffers alive together: x_i is the offset of buffer i, h the height, and y_ij
+// is 1 if i is below j.
 type orders struct {
 	*instance
 	m *milp.Model
@@ -20,8 +20,8 @@ type orders struct {
 	y milp.Family[pair]
 }
 
-// Orders is the MILP of Sekiyama, Imai and Negishi, Profile-guided memory
-// optimization for deep neural networks, 2018, (1) to (6):
+// Orders returns the MILP of Sekiyama, Imai and Negishi, Profile-guided memory optimization for deep neural
+// networks, 2018, (1) to (6):
 //
 //	min h
 //	x_i + w_i ≤ h                       every buffer i
@@ -29,10 +29,9 @@ type orders struct {
 //	x_j + w_j ≤ x_i  if y_ij = 0        the same
 //	0 ≤ x_i ≤ H − w_i, y binary
 //
-// H is the memory, or the sum of all sizes if that is less: the constant by which the paper
-// switches rows off. In the second and third rows w is rounded up to the alignment: what is
-// on top needs no room beyond its size. Its relaxation has h =
-// max w_i: y = 1/2 switches the pairs off. O(pairs) columns and rows.
+// H, the big-M constant of the paper, is the memory or the sum of all sizes, whichever is less. In the second and
+// third rows w is rounded up to the alignment; the topmost buffer takes no more than its size. The relaxation has
+// h = max w_i, because y = 1/2 relaxes the rows of a pair. The model has O(pairs) columns and rows.
 func Orders(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
 	if y, plain, err := layout(l, p); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func newOrders(name string, l *lifetimes.Lifetimes, p platform.Platform) (*order
 	return o, nil
 }
 
-// program returns the model with its plans.
+// program returns the model with its conversions from and to plans.
 func (o *orders) program() (*formulation.Program, error) {
 	return &formulation.Program{
 		Model: o.m, Promise: formulation.Equal, Formulation: o.m.Name(), Unit: 1 / o.scale,
@@ -86,7 +85,7 @@ func (o *orders) program() (*formulation.Program, error) {
 	}, o.m.Err()
 }
 
-// start returns the values of a placement.
+// start returns the values of the variables for a placement.
 func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	if p.Problem != plan.Placement {
 		return nil, fmt.Errorf("%w: a plan of %s", formulation.ErrStart, p.Problem)

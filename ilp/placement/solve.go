@@ -6,8 +6,8 @@ import (
 	"workbench/model/platform"
 )
 
-// Phases are the load, which is all there is to prove where it is met and takes one
-// column, then the MILP with cliques.
+// Phases returns the phases of a solve: first the load, which has one column and suffices where a placement
+// attains it, then the MILP with cliques.
 func Phases(l *lifetimes.Lifetimes, p platform.Platform) formulation.Next {
 	solved := 0
 	return func(*formulation.Result) (*formulation.Phase, error) {

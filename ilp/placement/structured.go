@@ -18,51 +18,50 @@ type item struct{ pool, block int }
 
 func (i item) String() string { return fmt.Sprintf("%d,%d", i.pool, i.block) }
 
-// meeting is two blocks of a pool that may not overlap, or only at a penalty, a < b.
+// meeting is two blocks of a pool that may not overlap, or only at a penalty; a < b.
 type meeting struct{ pool, a, b int }
 
 func (q meeting) String() string { return fmt.Sprintf("%d,%d,%d", q.pool, q.a, q.b) }
 
-// beside is a block and a reserved range.
+// beside is a pair of a block and a reserved range.
 type beside struct{ pool, block, reserved int }
 
 func (q beside) String() string { return fmt.Sprintf("%d,%d,%d", q.pool, q.block, q.reserved) }
 
-// structured is the model of instances with any of the rules of lifetimes/v2. With x_i =
-// a_i k_i the offset of block i, a multiple of its alignment, or its pin, h_p the height of
-// pool p, at most its capacity, and H the objective,
+// structured is the model of instances with rules of lifetimes/v2. x_i = a_i k_i is the offset of block i, a
+// multiple of its alignment, or its pin. h_p is the height of pool p, at most its capacity, and H the objective:
 //
 //	x_i + w_i ≤ h_p                         every block i of p
 //	x_i + w_i ≤ x_j  if y_ij = 1            i and j may not overlap
 //	x_j + w_j ≤ x_i  if y_ij = 0            the same
 //	x_i + w_i ≤ x_j  if y_ij = 1            i and j have a penalty c_ij
 //	x_j + w_j ≤ x_i  if y_ji = 1            the same
-//	y_ij + y_ji + z_ij ≥ 1                  the same; z_ij says that it is charged
+//	y_ij + y_ji + z_ij ≥ 1                  the same; z_ij is 1 if it is charged
 //	x_i + w_i ≤ b_r  if u_ir = 1            reserved range r, [b_r, e_r)
 //	x_i ≥ e_r        if u_ir = 0            the same
 //	H = Σ h_p,  H ≥ h_p  or  H = Σ c_ij z_ij
 //
-// and, of placement-cliques, h_p ≥ what cliques of blocks that may not overlap need, and Σ z
-// ≥ how many pairs of a clique of conflicts and penalties overlap by Turán's theorem.
+// placement-cliques adds two families of rows. h_p is at least the height of any clique of blocks that may not
+// overlap. Σ z over a clique of conflicts and penalties is at least the number of overlapping pairs by Turán's
+// theorem.
 type structured struct {
 	*view.Layout
 	platform platform.Platform
 	m        *milp.Model
 	scale    float64
-	most     []int64 // by pool: no placement of interest is higher
+	most     []int64 // by pool: a height that some optimal placement does not exceed
 	h        milp.List
-	top      milp.Var // the largest height; of that objective only
+	top      milp.Var // the largest height; with that objective only
 	x        milp.Family[item]
 	y        milp.Family[meeting] // a below b
 	v, z     milp.Family[meeting] // of penalties: b below a, charged
 	u        milp.Family[beside]
 	pairs    []meeting // may not overlap
-	soft     []meeting // penalties
+	soft     []meeting // with a penalty
 	ranges   []beside
 }
 
-// newStructured declares heights; the error wraps formulation.ErrInstance or is a
-// *plan.Infeasible.
+// newStructured declares the heights. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
 func newStructured(name string, y *view.Layout, p platform.Platform) (*structured, error) {
 	if err := y.Fits(p.Memory); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (s *structured) minimise() {
 	s.m.Minimize(e)
 }
 
-// unit is what 1 of the model's objective is in that of the problem.
+// unit returns the value of one unit of the model's objective in the unit of the problem's.
 func (s *structured) unit() float64 {
 	if s.Objective == lifetimes.TotalPenalty {
 		return s.Lifetimes.Unit.PerByte()
@@ -120,7 +119,7 @@ func (s *structured) unit() float64 {
 	return 1 / s.scale
 }
 
-// charge declares z of every penalty.
+// charge declares the column z of every penalty.
 func (s *structured) charge(kind milp.Kind) {
 	for k, p := range s.Pools {
 		for _, x := range p.Penalties {
@@ -130,7 +129,7 @@ func (s *structured) charge(kind milp.Kind) {
 	s.z = milp.Vars(s.m, "z", s.soft, kind, 0, 1)
 }
 
-// cliques adds what cliques prove of heights and charges.
+// cliques adds the clique rows of heights and charges.
 func (s *structured) cliques() {
 	load, turan := s.m.Group("load", "cliques of conflicts"), s.m.Group("turan", "Turán 1941")
 	for k, p := range s.Pools {
@@ -163,7 +162,7 @@ func (s *structured) cliques() {
 	}
 }
 
-// structuredLoad is [Load] of such instances: heights, penalties and cliques alone.
+// structuredLoad returns the model of [Load] for such instances: only heights, penalties and cliques.
 func structuredLoad(y *view.Layout, p platform.Platform) (*formulation.Program, error) {
 	s, err := newStructured("placement-load", y, p)
 	if err != nil {
@@ -175,7 +174,7 @@ func structuredLoad(y *view.Layout, p platform.Platform) (*formulation.Program, 
 	return &formulation.Program{Model: s.m, Promise: formulation.LowerBound, Formulation: s.m.Name(), Unit: s.unit()}, s.m.Err()
 }
 
-// structuredOrders is [Orders], or [Cliques], of such instances.
+// structuredOrders returns the model of [Orders], or of [Cliques], for such instances.
 func structuredOrders(name string, y *view.Layout, p platform.Platform, cliques bool) (*formulation.Program, error) {
 	s, err := newStructured(name, y, p)
 	if err != nil {
@@ -257,7 +256,7 @@ func (s *structured) addOffset(e *milp.Expr, c float64, i item) *milp.Expr {
 	return e.Add(c*s.units(s.Pools[i.pool].Blocks[i.block].Align), x)
 }
 
-// separate adds what keeps blocks apart, and below the height.
+// separate adds the rows that keep blocks apart and below the height.
 func (s *structured) separate() {
 	size := func(i item) float64 { return s.units(s.Pools[i.pool].Blocks[i.block].Size) }
 	height := s.m.Group("height", "Sekiyama et al. 2018")
@@ -291,9 +290,9 @@ func (s *structured) separate() {
 	}
 }
 
-// plan returns the placement in which every block falls, in the order of the offsets in x,
-// onto conflicting and respected blocks before it: no worse than x, whatever a solver has
-// rounded in it.
+// plan returns the placement that drops the blocks, in the order of their offsets in x, onto the blocks already
+// placed that they conflict with or whose penalty x avoids. It is no worse than x, whatever rounding errors a
+// solver left in x.
 func (s *structured) plan(x []float64) *plan.Plan {
 	blocks := make([][]int64, len(s.Pools))
 	for k, p := range s.Pools {
@@ -324,8 +323,8 @@ func (s *structured) plan(x []float64) *plan.Plan {
 	return s.Plan(s.m.Name(), blocks, s.platform)
 }
 
-// near returns for each block of pool k those that it may not overlap, and those whose
-// penalty with it is not charged in x.
+// near returns, for each block of pool k, the blocks that it may not overlap and those whose penalty with it x
+// does not charge.
 func (s *structured) near(k int, x []float64) [][]int {
 	near := make([][]int, len(s.Pools[k].Blocks))
 	join := func(q meeting) {
@@ -344,8 +343,8 @@ func (s *structured) near(k int, x []float64) [][]int {
 	return near
 }
 
-// clear returns the first offset from low on at which block a is clear of reserved ranges
-// and of the pinned ones of its neighbours.
+// clear returns the lowest offset from low on at which block a avoids the reserved ranges and its pinned
+// neighbours.
 func (s *structured) clear(p *view.Pool, a int, low int64, near []int) int64 {
 	for {
 		at := p.Fit(a, low)
@@ -361,7 +360,7 @@ func (s *structured) clear(p *view.Pool, a int, low int64, near []int) int64 {
 	}
 }
 
-// start returns the values of a placement.
+// start returns the values of the variables for a placement.
 func (s *structured) start(p *plan.Plan) ([]float64, error) {
 	if p.Problem != plan.Placement {
 		return nil, fmt.Errorf("%w: a plan of %s", formulation.ErrStart, p.Problem)
