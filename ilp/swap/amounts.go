@@ -1,4 +1,4 @@
-// Package swap has the formulation of out-of-core swapping.
+// Package swap holds the formulation of out-of-core swapping.
 package swap
 
 import (
@@ -13,51 +13,41 @@ import (
 	"workbench/model/platform"
 )
 
-// swap is a MILP of our own that bounds out-of-core execution ([003]) from below,
-// for the fixed order of the functions: the model of offload for variables with
-// many uses. It looks at some functions, c_0..c_{m−1}: all if there are few.
+// swap is a MILP of this project. It bounds out-of-core execution ([003]) from below, for the fixed order of the
+// functions. It is the model of activation offloading for variables with many uses. It covers the functions
+// c_0..c_{m−1}: all functions if there are few.
 //
-// Instant 2a+1 is the start of c_a, instant 2a+2 its end, instant 0 the start and
-// 2m+1 the end of the plan. Interval t begins at instant t: interval 2a+1 lasts
-// u_{c_a}, interval 2a, between functions that are looked at, the functions in it
-// and idle_a.
+// Event 2a+1 is the start of c_a, event 2a+2 its end, event 0 the start and 2m+1 the end of the plan. Interval t
+// begins at event t: interval 2a+1 lasts u_{c_a}. Interval 2a lies between covered functions and lasts as long as
+// the other functions in it plus idle_a.
 //
-// A gap g = (v,p,q) is the time between two functions f_p and f_q that use v, one
-// after the other; p = 0 before the first use of a v that exists before. An epoch
-// e of v begins when a function writes or makes v (or at time 0, if v is on the
-// device then) and ends with the next write: in all its gaps v has the same
-// value.
+// A gap g = (v,p,q) is the time between two consecutive functions f_p and f_q that use v; p = 0 before the first
+// use of a v that exists at the start. An epoch e of v begins when a function writes or creates v (or at time 0,
+// if v is on the device then) and ends with the next write: v has the same value in all its gaps.
 //
 // # Why it is a lower bound
 //
-// Take a valid plan. Let, where the columns exist,
+// Take a valid plan. Where the columns exist, let
 //
-//   - sent{e,t} be the part of v that the first out of epoch e has carried by
-//     instant t;
-//   - moves_g say that v comes in in gap g, and back{g,t} be the part that the last
-//     in of the gap has carried by instant t;
-//   - whole_{g,t} = 1 if moves_g, the first out of the epoch has ended at instant t
-//     and the last in of the gap has not begun. Of gaps without epoch, in which the host
-//     holds v from the start, there is no out to end.
+//   - sent{e,t} be the fraction of v that the first out of epoch e has transferred by event t;
+//   - moves_g be 1 if v comes in during gap g, and back{g,t} the fraction that the last in of the gap has transferred by event t;
+//   - whole_{g,t} be 1 if moves_g is, the first out of the epoch has ended at event t and the last in of the gap has not begun. A gap
+//     without epoch has no out that must end, since the host holds v from the start.
 //
 // Then
 //
 //   - the makespan is the sum of the intervals;
-//   - an out of epoch e starts after the function that begins it has ended: v may
-//     not be sent while it is written. An in of gap g starts when v has left the
-//     GPU, so after f_p has ended, and ends before f_q starts. Each link carries one
-//     transfer at a time, so in each interval no more than it is long ("out link",
-//     "in link");
-//   - where whole is 1 the columns are as in "whole";
-//   - if v is not on the GPU nor coming at instant t of gap g, then whole_{g,t} = 1:
-//     the host holds its value, so an out of the epoch has ended, and v has to come
-//     in later in the gap. At the start and at the end of c_a what c_a uses is on
-//     the GPU, so at least what does not fit beside it is away ("memory");
-//   - a variable that is on the host at the start has to come before its first use.
+//   - an out of epoch e starts after the function that begins the epoch has ended, since v may not be sent while it is written. An in of
+//     gap g starts when v has left the GPU, so after f_p has ended, and ends before f_q starts. Each link carries one transfer at a time,
+//     so the transfers of an interval take no longer than the interval ("out link", "in link");
+//   - where whole is 1 the columns satisfy "whole";
+//   - if v is neither on the GPU nor being fetched at event t of gap g, then whole_{g,t} = 1: the host holds its value, so an out of the
+//     epoch has ended, and v must come in later in the gap. At the start and at the end of c_a the variables that c_a uses are on the GPU,
+//     so at least the bytes that do not fit with them are on the host ("memory");
+//   - a variable that is on the host at the start must come in before its first use.
 //
-// What the model leaves out: transfers may be interrupted, and change places within
-// an interval; an out does not make v leave; memory between the functions looked
-// at, and what the ins there take.
+// The model relaxes the problem in four points. Transfers may be interrupted and reordered within an interval. An
+// out does not evict v. Memory between the covered functions is not limited, and ins there take none.
 type swap struct {
 	*swapInstance
 	m     *milp.Model
@@ -65,24 +55,23 @@ type swap struct {
 	cover formulation.Cover // scratch
 
 	points []int // c_0..c_{m−1}
-	rank   []int // rank[k]: how many points are before f_k; of n, all
+	rank   []int // rank[k]: number of points before f_k; of n, all
 
 	idle milp.List
-	// By gap and by epoch; of instants, see span.
+	// By gap and by epoch; for the events, see span.
 	moves       []milp.Var
 	back, sent  []formulation.Span
-	whole       []formulation.Span // by 2·(number of the point) + 0 at its start, + 1 at its end
-	begin, stop []int              // of gaps: the first point in it and the one after the last
+	whole       []formulation.Span // at 2·(number of the point) + 0 at its start, + 1 at its end
+	begin, stop []int              // of gaps: the first point in the gap and the one after the last
 }
 
-// swapCells is the most gaps at points, together, in a model; of larger instances
-// it looks at fewer functions.
+// swapCells limits the pairs of a point and a gap in a model; larger instances cover fewer functions.
 const swapCells = 1500
 
-// Amounts builds a MILP of our own, in the spirit of [001] §6, whose optimum is a lower bound on the makespan of
-// swapping. For each function that is looked at and each variable that may be
-// away then: six columns, two of them binary, and eight rows; at most swapCells
-// such pairs. The error wraps ErrInstance or is a *plan.Infeasible.
+// Amounts builds a MILP of this project, in the spirit of [001] §6, whose optimum is a lower bound on the makespan
+// of swapping. For each pair of a covered function and a variable that may be on the host then, it has six
+// columns, two of them binary, and eight rows. There are at most swapCells such pairs. The error wraps ErrInstance
+// or is a *plan.Infeasible.
 func Amounts(s *functions.Sequence, p platform.Platform) (*formulation.Program, error) {
 	in, err := newSwapInstance(s, p)
 	if err != nil {
@@ -97,7 +86,7 @@ func (f *swap) program() *formulation.Program {
 	}
 }
 
-// buildSwap builds the model with at most so many cells.
+// buildSwap builds the model with at most the given number of cells.
 func buildSwap(in *swapInstance, cells int) *swap {
 	f := &swap{swapInstance: in, m: milp.New("swap"), points: in.pointsFor(cells)}
 	f.rank = make([]int, in.N+1)
@@ -120,10 +109,10 @@ func buildSwap(in *swapInstance, cells int) *swap {
 	return f
 }
 
-// pointsFor returns the functions that are looked at: all, or of as many blocks
-// as it takes to have so many cells the one that exceeds the memory most in each.
+// pointsFor returns the covered functions: all of them, or one per block, the one that exceeds the memory most.
+// The number of blocks is reduced until the points have at most the given number of cells.
 func (in *swapInstance) pointsFor(cells int) []int {
-	spans := make([]int, in.N+1) // gaps at f_k
+	spans := make([]int, in.N+1) // number of gaps at f_k
 	for i := range in.gaps {
 		spans[in.gaps[i].after+1]++
 		spans[in.gaps[i].use]--
@@ -149,14 +138,12 @@ func (in *swapInstance) pointsFor(cells int) []int {
 	}
 }
 
-// firstInterval returns the first interval in which something can be that starts after
-// the end of f_k, k = −1: from the start. to returns the last one in which
-// something can be that ends before the start of f_k.
+// firstInterval returns the first interval of events that start after the end of f_k; k = −1 stands for the start
+// of the plan. lastInterval returns the last interval of events that end before the start of f_k.
 func (f *swap) firstInterval(k int) int { return 2 * f.rank[k+1] }
 func (f *swap) lastInterval(k int) int  { return 2 * f.rank[k] }
 
-// columns adds the columns. Of a gap without points in it, and without need to
-// fetch, there are none.
+// columns adds the columns. A gap that contains no point and needs no fetch has none.
 func (f *swap) columns() {
 	list := func(name string, i, from, to int, k milp.Kind) formulation.Span {
 		return formulation.Span{From: from, Cols: f.m.List(fmt.Sprintf("%s_%d", name, i), max(0, to-from+1), k, 0, 1)}
@@ -178,7 +165,7 @@ func (f *swap) columns() {
 		if g.fetched {
 			f.m.Fix(f.moves[i], 1)
 		}
-		// At the instants before the last interval; at the end of that it is moves.
+		// At the events before the last interval; at its end it equals moves.
 		f.back[i] = list("back", i, f.firstInterval(g.after)+1, f.lastInterval(g.use), milp.Continuous)
 		f.whole[i] = list("whole", i, 2*f.begin[i], 2*f.stop[i]-1, milp.Binary)
 		for j := range f.whole[i].Cols.Len() {
@@ -200,12 +187,11 @@ func (f *swap) columns() {
 // counts reports whether gap i has columns.
 func (f *swap) counts(i int) bool { return f.stop[i] > f.begin[i] || f.gaps[i].fetched }
 
-// tight reports whether something must be away at the start, or the end, of a
-// point: the places of span whole.
+// tight reports whether some variable must be on the host at the start, or the end, of a point; at indexes span
+// whole.
 func (f *swap) tight(at int) bool { return f.excess[f.points[at/2]] > 0 }
 
-// part adds what the transfer with these cumulated parts carries in interval t,
-// in all of it at its last instant.
+// part adds the increase of these cumulative fractions over interval t; a missing column counts as 0.
 func (f *swap) part(s formulation.Span, coefficient float64, t int) {
 	if v, ok := s.Column(t + 1); ok {
 		f.e.Add(coefficient, v)
@@ -215,7 +201,7 @@ func (f *swap) part(s formulation.Span, coefficient float64, t int) {
 	}
 }
 
-// links says that the transfers of a kind in an interval take no longer than it.
+// links adds that the transfers of each direction in an interval take no longer than the interval.
 func (f *swap) links() {
 	g := f.m.Group("out link", "[003], one transfer at a time")
 	by := make([][]int, 2*len(f.points)+1) // epochs by interval
@@ -253,7 +239,7 @@ func (f *swap) links() {
 	}
 }
 
-// addCapacity adds the row that the scratch expression is at most interval t.
+// addCapacity adds the row that the scratch expression is at most the length of interval t.
 func (f *swap) addCapacity(g milp.Group, t int) {
 	if len(f.e.Terms) == 0 {
 		return
@@ -265,8 +251,8 @@ func (f *swap) addCapacity(g milp.Group, t int) {
 	g.AtMost(f.e.Add(-1, f.idle.At(t/2)), f.between(t/2))
 }
 
-// between returns the time of the functions between points a−1 and a, rounded up:
-// so much of the transfers costs nothing.
+// between returns the total time of the functions between points a−1 and a, rounded up: transfers of this length
+// cause no idle time.
 func (f *swap) between(a int) float64 {
 	from, to := 0, f.N
 	if a > 0 {
@@ -278,8 +264,7 @@ func (f *swap) between(a int) float64 {
 	return milp.Up.Sum(f.u[from:to]...)
 }
 
-// order says that parts grow from instant to instant, those that come back up to
-// moves.
+// order adds that cumulative fractions do not decrease; those of ins are at most moves.
 func (f *swap) order() {
 	g := f.m.Group("in time", "parts carried by an instant")
 	grows := func(s formulation.Span) {
@@ -300,16 +285,16 @@ func (f *swap) order() {
 	}
 }
 
-// wholes says what it takes to be away as a whole.
+// wholes adds the conditions under which a variable is on the host as a whole.
 func (f *swap) wholes() {
 	g := f.m.Group("whole", "the rules")
 	for i, s := range f.whole {
 		for j := range s.Cols.Len() {
-			w, t := s.Cols.At(j), s.From+j+1 // instant
+			w, t := s.Cols.At(j), s.From+j+1 // event
 			if !f.tight(s.From + j) {
 				continue
 			}
-			// whole ≤ moves − back: it comes back later in the gap.
+			// whole ≤ moves − back: the variable comes in later in the gap.
 			f.e.Reset().Add(1, w).Add(-1, f.moves[i])
 			if v, ok := f.back[i].Column(t); ok {
 				f.e.Add(1, v)
@@ -326,8 +311,8 @@ func (f *swap) wholes() {
 	}
 }
 
-// memory says that what does not fit beside what a function uses is away, at its
-// start and at its end.
+// memory adds that the bytes that do not fit with the variables of a function are on the host, at its start and at
+// its end.
 func (f *swap) memory() {
 	g := f.m.Group("memory", "the rules")
 	by := make([][]int, len(f.points))
@@ -351,7 +336,7 @@ func (f *swap) memory() {
 	}
 }
 
-// start gives every column its value in a plan.
+// start returns the values of the variables for a plan.
 func (f *swap) start(p *plan.Plan) ([]float64, error) {
 	if p == nil || p.Problem != plan.Swap {
 		return nil, fmt.Errorf("%w: no plan of swapping", formulation.ErrStart)
@@ -396,16 +381,16 @@ func (f *swap) start(p *plan.Plan) ([]float64, error) {
 	return x, nil
 }
 
-// swapTimes are the times of a plan in units.
+// swapTimes holds the times of a plan, in units.
 type swapTimes struct {
 	instants []float64
 	out      [][2]float64 // of each epoch the first out; +Inf: none
 	in       [][2]float64 // of each gap the last in
 	moves    []bool
-	near     float64 // how much apart two events can be at one instant
+	near     float64 // maximum distance of two simultaneous events
 }
 
-// times reads a plan.
+// times reads the times of a plan.
 func (f *swap) times(p *plan.Plan) (*swapTimes, error) {
 	starts := slices.Repeat([]float64{math.NaN()}, f.N)
 	index := make(map[string]int, len(f.move))

@@ -8,9 +8,9 @@ import (
 	view "workbench/model/problem/swap"
 )
 
-// swapInstance is an instance of swapping as the model needs it: sizes in bytes,
-// times in units of a power of two of seconds in which a good plan takes about
-// 2¹⁰, those of transfers rounded down. Variables of no bytes are left out.
+// swapInstance is an instance of swapping in the units of the model: sizes in bytes, times in a power of two of
+// seconds such that a good plan takes about 2¹⁰. Transfer times are rounded down. Variables of zero bytes are left
+// out.
 type swapInstance struct {
 	*view.Instance
 	unit float64   // seconds
@@ -19,33 +19,31 @@ type swapInstance struct {
 
 	gaps   []swapGap
 	epochs []swapEpoch
-	// excess[k]: bytes that must be away while f_k runs; 0: all fits.
+	// excess[k] is the number of bytes that must be on the host while f_k runs; 0: all fits.
 	excess []float64
 }
 
-// A swapGap is the time between two functions that use a variable, one after the
-// other. In it the variable may be away.
+// swapGap is the time between two consecutive functions that use a variable. The variable may be on the host
+// during it.
 type swapGap struct {
 	v          int
 	after, use int // functions; after is −1 before the first
 	epoch      int // −1: the host holds the value before the first function
 	fetched    bool
-	// fetched: it is on the host before the first function, so it has to come
+	// fetched: the variable is on the host before the first function, so it must come in.
 }
 
-// A swapEpoch is the time from a write of a variable to the next one: an out in
-// it serves all its gaps.
+// swapEpoch is the time from a write of a variable to the next one: one out serves all its gaps.
 type swapEpoch struct {
 	v     int
-	write int // the function that wrote or made v; −1: on the device at the start
-	until int // the last use that ends a gap of it
+	write int // the function that wrote or created v; −1: on the device at the start
+	until int // the last use that ends a gap of the epoch
 }
 
-// target is what a good plan takes in the model.
+// target is the approximate makespan of a good plan, in units of the model.
 const target = 0x1p10
 
-// newSwapInstance reads an instance. The error wraps formulation.ErrInstance or
-// is a *plan.Infeasible.
+// newSwapInstance reads an instance. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
 func newSwapInstance(s *functions.Sequence, p platform.Platform) (*swapInstance, error) {
 	v, err := view.New(s, p)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"workbench/model/platform"
 )
 
-// Run proves bounds on the makespan of swapping, by closed forms and by Amounts;
-// its plan is t.Start. It adds to t.Bounds. A limit in ctx ends it with
-// what there is. The error wraps formulation.ErrInstance or is a *plan.Infeasible.
+// Run proves lower bounds on the makespan of swapping, in closed form and by Amounts; its plan is t.Start. It adds
+// to t.Bounds. When ctx ends, it returns the results so far. The error wraps formulation.ErrInstance or is a
+// *plan.Infeasible.
 func Run(ctx context.Context, t *formulation.Task, s *functions.Sequence, p platform.Platform) (*formulation.Result, error) {
 	in, err := newSwapInstance(s, p)
 	if err != nil {
