@@ -7,12 +7,11 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// Method is the name that plans made of solutions carry.
+// Method is the name that plans from solutions carry.
 const Method = "remat-offload-milp"
 
-// plan makes a plan of a solution: its computations in their order, what it
-// fetches away in between, timed anew. The model limits memory at instants only
-// and leaves out what happens within a stage, so the order need not fit.
+// plan returns the plan of a solution: its computations in their order, and its prefetches, with new times. The
+// model limits memory only at its events and abstracts from what happens within a stage, so the plan need not fit.
 func (f *rematOffload) plan(x []float64) (*plan.Plan, error) {
 	d := &decoder{f: f, x: x, stored: make([]bool, 2*f.N+1), moves: make([]bool, 2*f.N+2)}
 	d.stored[0] = true
@@ -36,22 +35,21 @@ func (f *rematOffload) plan(x []float64) (*plan.Plan, error) {
 	return s.Plan(Method)
 }
 
-// decoder reads the steps off a solution. What is away counts as stored: the
-// profile has its gap.
+// decoder derives the steps from a solution. Offloaded tensors count as stored: the profile contains their gap.
 type decoder struct {
 	f      *rematOffload
 	x      []float64
 	steps  []view.Step
 	stored []bool // by tensor of the model
-	moves  []bool // by tensor of the view: it is away over the loss
+	moves  []bool // by tensor of the view: on the host over the loss
 }
 
 func (d *decoder) is(g [][]column, j, v int) bool {
 	return j < len(g) && g[j][v].ok && d.x[g[j][v].v.Index()] > 0.5
 }
 
-// stage adds the computations of stage j: the first one, then those again, by
-// layer, and the discards after the last use.
+// stage adds the computations of stage j: the first computation, then the recomputations by layer, each followed
+// by the discards after a last use.
 func (d *decoder) stage(j int) {
 	f := d.f
 	if j >= f.N {
@@ -82,13 +80,13 @@ func (d *decoder) stage(j int) {
 	}
 }
 
-// reads says whether F_{i+1} runs again in stage j.
+// reads reports whether F_{i+1} runs again in stage j.
 func (d *decoder) reads(j, i int) bool {
 	f := d.f
 	return i < f.N && (i+1 < f.N && d.is(f.R, j, i+1) || d.is(f.R, j, f.abar(i+1)))
 }
 
-// evict sends v away or discards it if the solution does not store it any more.
+// evict offloads or discards v if the solution no longer stores it.
 func (d *decoder) evict(j, v int) {
 	f := d.f
 	if !d.stored[v] || d.is(f.S, j+1, v) {
@@ -113,7 +111,7 @@ func (d *decoder) evict(j, v int) {
 	d.stored[v] = false
 }
 
-// forward adds F_all or F_ck of layer l. a_N is of no use and goes at once.
+// forward adds F_all or F_ck of layer l. a_N has no reader and is discarded at once.
 func (d *decoder) forward(l int, all bool) {
 	f := d.f
 	step, v := view.Step{Kind: view.FCk, Layer: int32(l)}, l

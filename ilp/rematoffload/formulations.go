@@ -6,7 +6,7 @@ import (
 	"workbench/model/plan"
 )
 
-// Formulations returns the formulations of rematerialization with offloading, from the simplest on.
+// Formulations returns the formulations of rematerialization with offloading, from the smallest to the strongest.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{

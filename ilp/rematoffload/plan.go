@@ -9,8 +9,7 @@ import (
 	"workbench/model/plan"
 )
 
-// tensor returns the number of the tensor of a transfer or discard, -1 if there
-// is none.
+// tensor returns the number of the tensor of a transfer or discard, -1 if there is none.
 func (f *rematOffload) tensor(o *plan.Op) int {
 	switch {
 	case o.Layer < 0 || o.Layer > f.N || o.Tensor != plan.TensorA && o.Tensor != plan.TensorAbar:
@@ -23,7 +22,7 @@ func (f *rematOffload) tensor(o *plan.Op) int {
 	return -1
 }
 
-// start gives every column its value in the plan.
+// start returns the values of the variables for a plan.
 func (f *rematOffload) start(p *plan.Plan) ([]float64, error) {
 	if p == nil || p.Problem != plan.RematOffload {
 		return nil, fmt.Errorf("%w: no plan of rematerialization with offloading", formulation.ErrStart)
@@ -35,19 +34,19 @@ func (f *rematOffload) start(p *plan.Plan) ([]float64, error) {
 	return r.x, nil
 }
 
-// stageReader follows a plan from instant to instant.
+// stageReader follows a plan from event to event.
 type stageReader struct {
 	f      *rematOffload
 	device []plan.Op // computations and discards, in order
 	link   []plan.Op // transfers, by start
 	x      []float64
 
-	stage   int // -1 before the first instant
+	stage   int // -1 before the first event
 	at      []float64
 	stored  []bool
-	fetched []bool  // by transfer: its start has been seen
-	done    []bool  // by transfer
-	near    float64 // how much apart two events can be at one instant
+	fetched []bool  // by transfer: started
+	done    []bool  // by transfer: ended
+	near    float64 // maximum distance of two simultaneous events
 }
 
 func newStageReader(f *rematOffload, p *plan.Plan) *stageReader {
@@ -77,7 +76,7 @@ func (r *stageReader) set(c column, value float64) {
 	}
 }
 
-// read goes through the computations.
+// read processes the computations.
 func (r *stageReader) read() error {
 	f := r.f
 	for i := range r.device {
@@ -88,7 +87,7 @@ func (r *stageReader) read() error {
 			}
 		}
 		if r.stage < 0 {
-			o.Start = 0 // F_1, if no discard
+			o.Start = 0 // F_1, unless a discard
 		}
 		r.events(o.Start)
 		switch o.Op {
@@ -133,7 +132,7 @@ func (r *stageReader) read() error {
 	return nil
 }
 
-// events takes note of the transfers that ended by time x, or began before it.
+// events records the transfers that ended by time x or began before it.
 func (r *stageReader) events(x float64) {
 	for i := range r.link {
 		o := &r.link[i]
@@ -162,8 +161,7 @@ func (r *stageReader) instant(x float64) {
 	}
 }
 
-// amounts sets what transfers carry in each stage, what is coming, and the idle
-// time.
+// amounts sets the fractions that transfers carry in each stage, the fractions still to come, and the idle time.
 func (r *stageReader) amounts() {
 	f, sent := r.f, make([]bool, 2*r.f.N+1)
 	for i := range r.link {

@@ -8,12 +8,10 @@ import (
 	"workbench/model/platform"
 )
 
-// Run proves bounds on the makespan of rematerialization with offloading, by
-// closed forms and by Stages, and looks for a plan in the solutions of that. It adds to
-// t.Bounds. A limit in ctx ends it with what there is: there
-// need not be a plan, as the model limits memory at some instants only. The error
-// wraps formulation.ErrInstance or formulation.ErrTooLong, or is a
-// *plan.Infeasible.
+// Run proves lower bounds on the makespan of rematerialization with offloading, in closed form and by Stages, and
+// derives plans from the solutions of Stages. It adds to t.Bounds. When ctx ends, it returns the results so far.
+// These may lack a plan, because the model limits memory only at some events. The error wraps
+// formulation.ErrInstance or formulation.ErrTooLong, or is a *plan.Infeasible.
 func Run(ctx context.Context, t *formulation.Task, c *chain.Chain, p platform.Platform) (*formulation.Result, error) {
 	f, err := newRematOffload(c, p)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package rematoffload has the formulation of rematerialization with offloading.
+// Package rematoffload holds the formulation of rematerialization with offloading.
 package rematoffload
 
 import (
@@ -12,48 +12,40 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// MostLayers is the length of the longest chain that Stages takes:
-// its 12N² binaries are too many for more.
+// MostLayers limits the chains of Stages: 12N² binaries are too many for longer ones.
 const MostLayers = 40
 
-// rematOffload is a MILP of our own that bounds rematerialization with
-// offloading from below, in the spirit of POET: recomputation and paging in
-// stages.
+// rematOffload is a MILP of this project that bounds rematerialization with offloading from below, in the spirit
+// of POET: recomputation and paging in stages.
 //
-// Instant j is the first start of F_{j+1} for j < N, and the start of B_{2N−j}
-// from then on: every plan has these instants, in this order. Stage j lasts from
-// instant j to instant j+1: it begins with that computation, and what else
-// happens in it is recomputation and idle time. Tensors are a_0..a_{N-1} and
-// ā_1..ā_N; only those that something later may read have columns.
+// Event j is the first start of F_{j+1} for j < N, and the start of B_{2N−j} from then on: every plan has these
+// events, in this order. Stage j lasts from event j to event j+1. It begins with that computation; the rest of it
+// is recomputation and idle time. Tensors are a_0..a_{N-1} and ā_1..ā_N; only those that a later computation may
+// read have columns.
 //
 // # Why it is a lower bound
 //
-// Take a valid plan. Leave out prefetches that nothing reads, or during which the value is made
-// again; of the offloads of a value all but the first, since the host keeps what it has, and
-// discard instead; and let F_1 start at 0: until then nothing but a_0 is there, which F_1 can keep if it
-// is sent later, and what F_1 needs is the most until F_2. None of this costs time. Let S_{j,v} say
-// whether v is stored or coming at instant j, first_j whether F_{j+1} runs as
-// F_all there, R_{j,v} whether a forward that makes v runs in stage j, beside the
-// first computation of it, q_{j,v} whether a prefetch of v starts in stage j, O_{j,v}
-// and P_{j,v} the parts of v that transfers carry in it, D_{j,v} the part that is
-// still to come at instant j, and idle_j what is left of the stage. Then
+// Take a valid plan. Three changes cost no time. First, omit prefetches that nothing reads, or during which the
+// value is recomputed. Second, keep only the first offload of a value and replace the others by discards, since
+// the host keeps its copy. Third, let F_1 start at 0: until then only a_0 is in memory, which F_1 can keep if it
+// is offloaded later, and the peak before F_2 is the requirement of F_1.
 //
-//   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a
-//     stage makes idle time here, and so does one of several prefetches of a tensor
-//     in a stage);
-//   - what is stored was stored before, or made, or fetched ("kept"); what is
-//     fetched is carried ("coming"), after all of it was sent ("sent before"),
-//     and only what is there can be sent ("sends");
-//   - what a computation reads is there ("input of …"); what a recomputation
-//     reads is there at some time of the stage;
-//   - the link carries no more than a stage is long ("link");
-//   - what a backward after instant j reads and a forward before it has made is stored
-//     or coming at instant j, or computed again later, or else fetched later, after all of it was
-//     sent before instant j, as it was not stored then ("here or sent or again"). So the
-//     relaxation knows at every instant what the bound moved-or-again knows at one;
-//   - at each instant what is stored or coming fits, with what the computation
-//     needs beside it ("memory"). At other times, as during recomputation, memory
-//     is not limited here.
+// Let S_{j,v} be 1 if v is stored or being fetched at event j, and first_j if F_{j+1} runs as F_all there. Let
+// R_{j,v} be 1 if a forward that makes v runs in stage j, apart from the first computation of the stage, and
+// q_{j,v} if a prefetch of v starts in stage j. Let O_{j,v} and P_{j,v} be the fractions of v that transfers carry
+// in it, D_{j,v} the fraction still to come at event j, and idle_j the rest of the stage. Then
+//
+//   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a stage counts as idle time here, and so does one of several
+//     prefetches of a tensor in a stage);
+//   - a stored tensor was stored before, or computed, or fetched ("kept"). A fetched tensor is transferred ("coming") after all of it was
+//     sent ("sent before"), and only a tensor in memory can be sent ("sends");
+//   - the inputs of a computation are in memory ("input of …"); the inputs of a recomputation are in memory at some time of the stage;
+//   - the transfers of a stage take no longer than the stage ("link");
+//   - consider a tensor that a forward before event j made and a backward after it reads. It is stored or being fetched at event j, or
+//     recomputed later, or fetched later. In the last case all of it was sent before event j, as it was not stored then ("here or sent or
+//     again"). So the relaxation contains at every event what the bound moved-or-again contains at one;
+//   - at each event the tensors that are stored or being fetched fit together with the requirement of the computation ("memory"). At other
+//     times, as during recomputation, memory is not limited here.
 type rematOffload struct {
 	*view.Instance
 	unit float64 // of times, seconds: a power of two, in which a good plan takes about 2¹⁰
@@ -62,7 +54,7 @@ type rematOffload struct {
 	uF     []float64 // by layer
 	bytes  []float64 // by tensor
 	move   []float64 // time of a transfer, by tensor, rounded down
-	beside []float64 // bytes at instant j, without what is stored and the output of F
+	beside []float64 // bytes at event j, without the stored tensors and the output of F
 
 	m     *milp.Model
 	e     milp.Expr         // scratch
@@ -73,13 +65,13 @@ type rematOffload struct {
 	O, P, coming [][]column
 }
 
-// column is a column that may be missing.
+// column is an optional column.
 type column struct {
 	v  milp.Var
 	ok bool
 }
 
-// Tensors: a_i is number i, ā_i is number N+i; number N, ā_0 or a_N, is none.
+// abar returns the number of ā_i, N+i; a_i has number i. Number N, ā_0 or a_N, is no tensor.
 func (f *rematOffload) abar(i int) int { return f.N + i }
 
 // layer returns the layer of a tensor and whether it is an ā.
@@ -92,11 +84,10 @@ func (f *rematOffload) layer(v int) (i int, saved bool) {
 
 func (f *rematOffload) stages() int { return 2 * f.N }
 
-// top returns how many layers instant j has before it: F_{top+1} or B_top is next.
+// top returns the number of layers before event j: F_{top+1} or B_top is next.
 func (f *rematOffload) top(j int) int { return min(j, 2*f.N-j) }
 
-// live says whether something at instant j or later may read tensor v, that can
-// exist by then.
+// live reports whether tensor v can exist by event j and a computation from event j on may read it.
 func (f *rematOffload) live(j, v int) bool {
 	i, saved := f.layer(v)
 	if v == f.N || j >= f.stages() {
@@ -108,14 +99,14 @@ func (f *rematOffload) live(j, v int) bool {
 	return i <= f.top(j)
 }
 
-// movable says whether a transfer of v can be of use.
+// movable reports whether a transfer of v can be useful.
 func (f *rematOffload) movable(v int) bool {
 	return v != f.N && f.bytes[v] > 0 && f.Bandwidth > 0
 }
 
-// Stages builds a MILP of our own, in the stages of Checkmate, whose optimum is a
-// lower bound on the makespan of rematerialization with offloading. 12N² binaries, 12N² other columns, 20N²
-// rows. The error wraps ErrInstance or ErrTooLong, or is a *plan.Infeasible.
+// Stages builds a MILP of this project, in the stages of Checkmate, whose optimum is a lower bound on the makespan
+// of rematerialization with offloading. It has 12N² binaries, 12N² other columns and 20N² rows. The error wraps
+// ErrInstance or ErrTooLong, or is a *plan.Infeasible.
 func Stages(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	f, err := newRematOffload(c, p)
 	if err != nil {
@@ -144,7 +135,7 @@ func newRematOffload(c *chain.Chain, p platform.Platform) (*rematOffload, error)
 	return f, nil
 }
 
-// target is what a good plan takes in the model.
+// target is the approximate makespan of a good plan, in units of the model.
 const target = 0x1p10
 
 // read arranges the instance by stages and tensors.
@@ -206,7 +197,7 @@ func (f *rematOffload) columns() {
 	f.R = grid("R", milp.Binary, 1, func(j, v int) bool { return v > 0 && later(j, v) })
 	f.q = grid("q", milp.Binary, 1, moves)
 	f.O = grid("O", milp.Continuous, 1, moves)
-	// The rest of one prefetch and all of the next one.
+	// At most 2: the rest of one prefetch and all of the next one.
 	f.P = grid("P", milp.Continuous, 2, moves)
 	f.coming = grid("D", milp.Continuous, 1, func(j, v int) bool { return f.live(j, v) && f.movable(v) })
 	f.m.Fix(f.S[0][0].v, 1)
@@ -222,7 +213,7 @@ func (f *rematOffload) add(coefficient float64, x column) {
 	}
 }
 
-// made adds whether the first computation of stage j makes v.
+// made adds 1 if the first computation of stage j makes v.
 func (f *rematOffload) made(coefficient float64, j, v int) {
 	i, saved := f.layer(v)
 	switch {
@@ -234,7 +225,7 @@ func (f *rematOffload) made(coefficient float64, j, v int) {
 	}
 }
 
-// addRecomputation adds what is computed again in stage j.
+// addRecomputation adds the time of the recomputations of stage j.
 func (f *rematOffload) addRecomputation(coefficient float64, j int) {
 	for v, r := range f.R[j] {
 		i, _ := f.layer(v)
@@ -242,7 +233,7 @@ func (f *rematOffload) addRecomputation(coefficient float64, j int) {
 	}
 }
 
-// objective is the makespan.
+// objective sets the makespan as the objective.
 func (f *rematOffload) objective() {
 	f.e.Reset().AddConst(milp.Down.Sum(f.u...))
 	for j := range f.stages() {
@@ -254,7 +245,7 @@ func (f *rematOffload) objective() {
 	f.m.Minimize(&f.e)
 }
 
-// kept says that what is stored was stored before, made, or fetched.
+// kept adds that a stored tensor was stored before, computed, or fetched.
 func (f *rematOffload) kept() {
 	g := f.m.Group("kept", "the rules")
 	for j := range f.stages() - 1 {
@@ -272,8 +263,8 @@ func (f *rematOffload) kept() {
 	}
 }
 
-// transfers says what is coming, and that what is fetched was sent, and what is
-// sent was there.
+// transfers adds the fractions that are being fetched, that a fetched tensor was sent, and that a sent one was in
+// memory.
 func (f *rematOffload) transfers() {
 	coming, reserved := f.m.Group("coming", "[004] O.7"), f.m.Group("reserved", "[004] O.7")
 	sent, sends := f.m.Group("sent before", "the rules"), f.m.Group("sends", "the rules")
@@ -305,7 +296,7 @@ func (f *rematOffload) transfers() {
 	}
 }
 
-// there adds the tensors of layer i that are stored at instant j, and there.
+// there adds the tensors of layer i that are stored at event j.
 func (f *rematOffload) there(coefficient float64, j, i int) {
 	for _, v := range f.tensors(i) {
 		f.add(coefficient, f.S[j][v])
@@ -324,7 +315,7 @@ func (f *rematOffload) tensors(i int) []int {
 	return []int{i, f.abar(i)}
 }
 
-// inputs says that computations have what they read.
+// inputs adds that computations have their inputs.
 func (f *rematOffload) inputs() {
 	forward, backward := f.m.Group("input of F", "[004] Table 2.2"), f.m.Group("input of B", "[004] Table 2.2")
 	again := f.m.Group("input of F again", "[004] Table 2.2")
@@ -360,7 +351,7 @@ func (f *rematOffload) inputs() {
 	}
 }
 
-// link is [004] O.1: transfers take no longer than the stage.
+// link adds [004] O.1: the transfers of a stage take no longer than the stage.
 func (f *rematOffload) link() {
 	g := f.m.Group("link", "[004] O.1")
 	for j := range f.stages() - 1 {
@@ -374,17 +365,17 @@ func (f *rematOffload) link() {
 	}
 }
 
-// memory is the memory at each instant.
+// memory adds the memory row of each event.
 func (f *rematOffload) memory() {
 	g := f.m.Group("memory", "the rules")
 	for j := range f.stages() {
-		all := f.beside[j] // with everything stored that can be
+		all := f.beside[j] // with every possible tensor stored
 		if j == 0 {
 			all += f.bytes[0]
 		}
 		f.cover.Reset()
 		for v, s := range f.S[j] {
-			if s.ok && (j > 0 || v > 0) { // a_0 is there at the start
+			if s.ok && (j > 0 || v > 0) { // a_0 is in memory at the start
 				f.cover.Kept(f.bytes[v], s.v)
 				all += f.bytes[v]
 			}
@@ -397,7 +388,7 @@ func (f *rematOffload) memory() {
 	}
 }
 
-// sentOrAgain says that what a backward will read is stored, or was sent, or will be computed again.
+// sentOrAgain adds that a tensor that a backward reads is stored, or was sent, or will be recomputed.
 func (f *rematOffload) sentOrAgain() {
 	g := f.m.Group(groupSentOrAgain, "ours")
 	for j := 1; j < f.stages(); j++ {
@@ -418,5 +409,5 @@ func (f *rematOffload) sentOrAgain() {
 	}
 }
 
-// groupSentOrAgain tightens the rules.
+// groupSentOrAgain tightens the relaxation.
 const groupSentOrAgain = "here or sent or again"
