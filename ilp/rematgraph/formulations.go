@@ -1,10 +1,8 @@
-// Package rematgraph has the formulations of rematerialization on graphs: that of Jain et al.,
-// "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020, as
-// printed, and ours, which is stronger.
+// Package rematgraph holds the formulations of rematerialization on graphs: that of Jain et al., "Checkmate:
+// Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020, as printed, and a stronger one.
 //
-// Sizes enter rows as numbers that solvers can distinguish, see memoryRows and grain; times are
-// scaled by a power of two. In exact arithmetic every model is a relaxation of the problem of the
-// file, or the problem itself.
+// Sizes enter rows as numbers that solvers can distinguish, see memoryRows and grain; times are scaled by a power
+// of two. In exact arithmetic every model is a relaxation of the problem of the file, or the problem itself.
 package rematgraph
 
 import (

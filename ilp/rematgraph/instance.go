@@ -19,24 +19,22 @@ type instance struct {
 	platform platform.Platform
 	n        int
 	room     float64   // memory less the input
-	unit     float64   // seconds of a unit of the objective, a power of two
+	unit     float64   // seconds per unit of the objective, a power of two
 	cost     []float64 // time of nodes, in units of the objective
-	// behind is the first node after the last forward node: with graph/v1, all from it on are
-	// computed once.
+	// behind is the first node after the last forward node: with graph/v1, all nodes from it on are computed once.
 	behind int
 	// variable[i] is false if value i is kept from its computation to its last use
 	// in every schedule: it is computed once and so are all its readers.
 	variable []bool
-	// fixed[t] is the size of such values throughout stage t, without those of node
-	// t.
+	// fixed[t] is the total size of such values throughout stage t, without those of node t.
 	fixed []float64
 }
 
-// about is what the time of all nodes and the memory of a row are scaled to: far above the
-// tolerances of solvers, which are absolute.
+// about is the scaled value of the total time and of the memory of a row: far above the absolute tolerances of
+// solvers.
 const about = 1 << 10
 
-// view is rematgraph.Of. The error wraps formulation.ErrInstance.
+// view returns the view of a graph. The error wraps formulation.ErrInstance.
 func view(g plan.Instance) (*rematgraph.View, error) {
 	v, err := rematgraph.New(g)
 	if err != nil {
@@ -45,7 +43,7 @@ func view(g plan.Instance) (*rematgraph.View, error) {
 	return v, nil
 }
 
-// of is newInstance for a graph.
+// newGraphInstance is newInstance for a graph.
 func newGraphInstance(g plan.Instance, p platform.Platform) (*instance, error) {
 	v, err := view(g)
 	if err != nil {
@@ -54,7 +52,7 @@ func newGraphInstance(g plan.Instance, p platform.Platform) (*instance, error) {
 	return newInstance(v, p)
 }
 
-// newInstance refuses what no model can be built for. The error wraps
+// newInstance reads an instance and rejects those for which no model can be built. The error wraps
 // formulation.ErrInstance or is a *plan.Infeasible.
 func newInstance(v *rematgraph.View, p platform.Platform) (*instance, error) {
 	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
@@ -95,7 +93,7 @@ func (in *instance) isBehind(j int) bool {
 // may reports whether node j may be recomputed in stage t > j.
 func (in *instance) may(t, j int) bool { return t <= in.Until[j] }
 
-// atMost returns an error for graphs of more nodes than a model is built for.
+// atMost returns an error for graphs of more nodes than the given maximum.
 func (in *instance) atMost(nodes int) error {
 	if in.n > nodes {
 		return fmt.Errorf("%w: %d nodes, this model is built for %d at most", formulation.ErrTooLong, in.n, nodes)
@@ -110,13 +108,13 @@ func (in *instance) withMemory(part float64) *instance {
 	return &less
 }
 
-// fits reports whether a schedule does.
+// fits reports whether the peak of a schedule is within the memory.
 func (in *instance) fits(s *rematgraph.Schedule) bool {
 	peak, _, _ := s.Peak()
 	return platform.Fits(peak, in.platform.Memory)
 }
 
-// read returns the schedule of a plan that is to be a start.
+// read returns the schedule of a plan for use as a start.
 func (in *instance) read(p *plan.Plan) (*rematgraph.Schedule, error) {
 	s, err := in.FromPlan(p)
 	if err != nil {
@@ -125,7 +123,7 @@ func (in *instance) read(p *plan.Plan) (*rematgraph.Schedule, error) {
 	return s, nil
 }
 
-// plan writes a schedule as a plan.
+// plan returns a schedule as a plan.
 func (in *instance) plan(method string, s *rematgraph.Schedule) *plan.Plan {
 	return s.Fill(in.NewPlan(method, in.platform))
 }

@@ -11,21 +11,21 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// besideOptions say at which node the model of TimeBound looks; nil: at that of TimeBound.
+// besideOptions select the node of the model of TimeBound; nil: that of rematgraph.View.TimeBound.
 type besideOptions struct {
 	Node *int `json:"node"`
 }
 
-// TimeBound builds the small model behind rematgraph.View.TimeBound, at the node of the options: a
-// bound on all plans, with two binaries for a value and its writer. With kept for each value f that
-// the node depends on, and again for the nodes that write them,
+// TimeBound builds the small model of rematgraph.View.TimeBound, at the node of the options: a bound on all plans,
+// with two binaries for a value and its writer. With kept for each value f that the node depends on, and again for
+// the nodes that write them,
 //
 //	min Σ_v time_v + Σ_j time_j again_j
 //	kept_f + again_j ≥ 1            j writes f, which is needed after the node
 //	kept_g + again_i ≥ again_j      j reads g, which i writes
 //	Σ_f size_f kept_f ≤ room        next to what is in memory during the node
 //
-// What is not kept during the node, and needed after it, is recomputed after it from the inputs of
+// A value that is needed after the node and is not kept during it is recomputed after the node from the inputs of
 // its writer. A first computation after the node costs nothing.
 func TimeBound(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
 	in, err := newGraphInstance(g, p)
@@ -40,10 +40,10 @@ func TimeBound(g plan.Instance, p platform.Platform, o besideOptions) (*formulat
 	return in.timeBound(*o.Node), nil
 }
 
-// binaries makes a family of binaries, one for each of ids.
+// binaries returns a family of binaries, one for each of ids.
 func binaries(m *milp.Model, name string, ids []string) (x []milp.Var) {
 	if len(ids) == 0 {
-		ids = []string{"nothing"} // solvers want a column
+		ids = []string{"nothing"} // solvers require a column
 	}
 	for _, v := range milp.Vars(m, name, ids, milp.Binary, 0, 1).All() {
 		x = append(x, v)
@@ -66,8 +66,7 @@ func (in *instance) timeBound(x int) *formulation.Program {
 	}
 }
 
-// addAgain adds the recomputation time to e; a node that may not have been computed before costs
-// nothing.
+// addAgain adds the recomputation time to e; a node that may be computed for the first time after x costs nothing.
 func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.KeepChoice, again []milp.Var) {
 	for k, j := range choice.Nodes {
 		if !choice.Free[k] {
@@ -76,8 +75,8 @@ func addAgain(e *milp.Expr, sign float64, cost []float64, choice *rematgraph.Kee
 	}
 }
 
-// besideRows makes the binaries of a choice and the rows that say what it needs. It returns
-// the row of what is kept, and the binaries of the nodes.
+// besideRows adds the binaries of a choice and the rows of its requirements. It returns the memory row of the kept
+// values and the binaries of the nodes.
 func besideRows(m *milp.Model, v *rematgraph.View, choice *rematgraph.KeepChoice, room float64) (row *memoryRow, again []milp.Var) {
 	var values, nodes []string
 	value, node := make(map[int]int, len(choice.Values)), make(map[int]int, len(choice.Nodes))

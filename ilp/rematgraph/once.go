@@ -6,11 +6,11 @@ import (
 	"workbench/model/platform"
 )
 
-// Once builds the strengthened model of stages in which no node is recomputed more than once, as in
-// the strategies of Kusumoto et al., "A Graph Theoretic Framework of Recomputation Algorithms for
-// Memory-Efficient Backpropagation", NeurIPS 2019. The difference to [Strong] is the value of a
-// second recomputation. A restriction: its solutions are plans, and there may be none where there
-// are plans. Theirs recompute complete segments of the graph between chosen sets; ours any node.
+// Once builds the strengthened model of stages in which no node is recomputed more than once, as in the strategies
+// of Kusumoto et al., "A Graph Theoretic Framework of Recomputation Algorithms for Memory-Efficient
+// Backpropagation", NeurIPS 2019. The difference to [Strong] is the value of a second recomputation. It is a
+// restriction: its solutions are plans, and it may be infeasible where plans exist. Kusumoto et al. recompute
+// complete segments of the graph between chosen sets; this model recomputes any node.
 func Once(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
 	in, err := newGraphInstance(g, p)
 	if err != nil {

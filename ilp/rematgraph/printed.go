@@ -12,14 +12,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// printed is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the Memory Wall with Optimal
-// Tensor Rematerialization", MLSys 2020, §4), which plans in stages: see model/problem/rematgraph.
-// The paper's node and stage t is t−1 here; variables that (8) fixes are omitted.
+// printed is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor
+// Rematerialization", MLSys 2020, §4), which plans in stages: see model/problem/rematgraph. The paper's node and
+// stage t is t−1 here; variables that (8) fixes are omitted.
 //
-// Two things are ours. A node that is not a forward node is computed once, in its own stage, and an
-// operation has an overhead in addition to its value. And sizes are counted in units, see [grain]:
-// U adds up sizes of all magnitudes, which no solver can. If the unit is not a common divisor of
-// the sizes, they are rounded down, and the model is that of a graph that needs less memory.
+// It differs from the paper in two points. A node that is not a forward node is computed once, in its own stage,
+// and an operation has an overhead in addition to its value. Sizes are counted in units, see [grain], since U adds
+// up sizes of all magnitudes, which exceeds the precision of solvers. If the unit is not a common divisor of the
+// sizes, they are rounded down, and the model is that of a graph that needs less memory.
 type printed struct {
 	*instance
 	m *milp.Model
@@ -27,7 +27,7 @@ type printed struct {
 
 	mem, ovh []float64 // M of values and overhead of nodes, in units of the model
 	budget   float64   // M_budget
-	exact    bool      // no size is rounded
+	exact    bool      // no size was rounded
 
 	R, U  triangle
 	S     triangle    // by value: those that nodes up to t write
@@ -38,13 +38,13 @@ type printed struct {
 	first []int       // first[t] is where free of stage t begins
 }
 
-// readsPair says that the value i may be freed once node k is computed.
+// readsPair states that the value i may be freed once node k is computed.
 type readsPair struct{ i, k int }
 
 // triangle is a family of variables x_{t,i} by stage and node i ≤ t, or by stage and value.
 type triangle struct {
 	all   []milp.Var
-	first []int // where stage t begins
+	first []int // the first variable of stage t
 }
 
 // stageNode is an index of a triangle.
@@ -52,7 +52,7 @@ type stageNode struct{ stage, node int }
 
 func (k stageNode) String() string { return fmt.Sprintf("%d,%d", k.stage, k.node) }
 
-// newTriangle makes a family with width(t) variables in stage t.
+// newTriangle returns a family with width(t) variables in stage t.
 func newTriangle(m *milp.Model, name string, n int, width func(t int) int, k milp.Kind, lo, up float64) triangle {
 	var keys []stageNode
 	x := triangle{first: make([]int, n)}
@@ -69,10 +69,10 @@ func newTriangle(m *milp.Model, name string, n int, width func(t int) int, k mil
 	return x
 }
 
-// at returns x_{t,i}.
+// column returns x_{t,i}.
 func (x triangle) column(t, i int) milp.Var { return x.all[x.first[t]+i] }
 
-// made returns how many values nodes 0..t write: they are the first ones.
+// made returns the number of values that nodes 0..t write: they are the first ones.
 func (in *instance) made(t int) int {
 	for ; t >= 0; t-- {
 		if w := in.Writes[t]; len(w) > 0 {
@@ -153,7 +153,7 @@ func (f *printed) sizes() {
 	}
 }
 
-// freeColumns makes FREE_{t,i,k} for every stage t ≥ k.
+// freeColumns adds FREE_{t,i,k} for every stage t ≥ k.
 func (f *printed) freeColumns() {
 	f.upTo, f.first = make([]int, f.n), make([]int, f.n)
 	for k := range f.n {
@@ -176,7 +176,7 @@ func (f *printed) freeColumns() {
 	}
 }
 
-// objective is (1a): min Σ_t Σ_i C_i R_{t,i}.
+// objective adds (1a): min Σ_t Σ_i C_i R_{t,i}.
 func (f *printed) objective() {
 	f.e.Reset()
 	for t := range f.n {
@@ -187,12 +187,12 @@ func (f *printed) objective() {
 	f.m.Minimize(&f.e)
 }
 
-// there adds R_{t,j} + S_{t,i}, j being the writer of value i.
+// there adds R_{t,j} + S_{t,i}, where j writes value i.
 func (f *printed) there(c float64, t, i int) {
 	f.e.Add(c, f.R.column(t, f.Writer[i])).Add(c, f.S.column(t, i))
 }
 
-// dependencies is (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
+// dependencies adds (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
 func (f *printed) dependencies() {
 	g := f.m.Group("dependencies", "Checkmate (1b)")
 	for t := range f.n {
@@ -206,9 +206,8 @@ func (f *printed) dependencies() {
 	}
 }
 
-// checkpoints is (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}, and the same for results
-// after the last stage. (1d), that nothing is there before the first stage, follows
-// from (8b).
+// checkpoints adds (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}, and the same for results after the last stage. (1d),
+// that no value is stored before the first stage, follows from (8b).
 func (f *printed) checkpoints() {
 	g := f.m.Group("checkpoints", "Checkmate (1c)")
 	for t := 1; t < f.n; t++ {
@@ -227,9 +226,8 @@ func (f *printed) checkpoints() {
 	}
 }
 
-// frontier is (8a) and (8b): stage t computes node t, whose values were not there
-// before. (1e), that the last node is computed, follows; (8c) is that there
-// are no variables beyond the triangle.
+// frontier adds (8a) and (8b): stage t computes node t, whose values were not stored before. (1e), that the last
+// node is computed, follows; (8c) is that there are no variables beyond the triangle.
 func (f *printed) frontier() {
 	g := f.m.Group("frontier", "Checkmate (8a), (8b)")
 	for t := range f.n {
@@ -242,8 +240,8 @@ func (f *printed) frontier() {
 	}
 }
 
-// once is not in the paper: what may not be recomputed, in a graph/v1 the loss and backward nodes,
-// is computed in its own stage only.
+// once adds a rule that is not in the paper. Nodes that may not be recomputed, in a graph/v1 the loss and backward
+// nodes, are computed in their own stage only.
 func (f *printed) once() {
 	g := f.m.Group("once", "the rules")
 	for t := range f.n {
@@ -256,10 +254,9 @@ func (f *printed) once() {
 	}
 }
 
-// memory is (2) to (4): U_{t,0} is what is retained, and U_{t,k+1} = U_{t,k} −
-// mem_freed_t(v_k) + M_{k+1} R_{t,k+1}, with mem_freed_t(v_k) = Σ_{i ∈ DEPS[k]
-// ∪ {k}} M_i FREE_{t,i,k}, M_{k+1} being all that node k+1 writes. U ≤ M_budget
-// of (9) are bounds of the columns.
+// memory adds (2) to (4): U_{t,0} is the retained memory, and U_{t,k+1} = U_{t,k} − mem_freed_t(v_k) + M_{k+1}
+// R_{t,k+1}. Here mem_freed_t(v_k) = Σ_{i ∈ DEPS[k] ∪ {k}} M_i FREE_{t,i,k}, and M_{k+1} is the total size that
+// node k+1 writes. U ≤ M_budget of (9) are bounds of the columns.
 func (f *printed) memory() {
 	start, next := f.m.Group("memory at the start", "Checkmate (2)"), f.m.Group("memory", "Checkmate (3), (4)")
 	for t := range f.n {
@@ -284,9 +281,8 @@ func (f *printed) memory() {
 	}
 }
 
-// freed is the linear form of (5), FREE_{t,i,k} = R_{t,k} (1 − S_{t+1,i})
-// Π_{j ∈ USERS[i], j>k} (1 − R_{t,j}): with num_hazards(t,i,k) = (1 − R_{t,k}) +
-// S_{t+1,i} + Σ_{j ∈ USERS[i], j>k} R_{t,j} and κ its largest value,
+// freed adds the linear form of (5), FREE_{t,i,k} = R_{t,k} (1 − S_{t+1,i}) Π_{j ∈ USERS[i], j>k} (1 − R_{t,j}).
+// With num_hazards(t,i,k) = (1 − R_{t,k}) + S_{t+1,i} + Σ_{j ∈ USERS[i], j>k} R_{t,j} and κ its largest value,
 //
 //	1 − FREE ≤ num_hazards,   κ (1 − FREE) ≥ num_hazards.
 func (f *printed) freed() {
@@ -319,8 +315,7 @@ func (f *printed) freed() {
 	}
 }
 
-// overheads is not in the paper: what node k needs in addition to its value counts while it is
-// computed.
+// overheads adds a rule that is not in the paper: the overhead of node k counts while it is computed.
 func (f *printed) overheads() {
 	g := f.m.Group("overhead", "the rules")
 	for t := range f.n {
@@ -333,7 +328,7 @@ func (f *printed) overheads() {
 	}
 }
 
-// written returns the size of all that node k writes, in units of the model.
+// written returns the total size that node k writes, in units of the model.
 func (f *printed) written(k int) (sum float64) {
 	for _, i := range f.Writes[k] {
 		sum += f.mem[i]
@@ -341,7 +336,7 @@ func (f *printed) written(k int) (sum float64) {
 	return sum
 }
 
-// schedule reads S off a solution and completes it.
+// schedule reads S from a solution and completes it.
 func (f *printed) schedule(x []float64) *rematgraph.Schedule {
 	s := f.New()
 	for t := range f.n {

@@ -13,7 +13,7 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// linkedFormulation returns the entry of Linked.
+// linkedFormulation returns the table entry of Linked.
 func linkedFormulation() formulation.Formulation {
 	return formulation.Formulation{
 		Name: linkedName, Problem: plan.RematOffload, Promise: formulation.LowerBound,
@@ -22,10 +22,9 @@ func linkedFormulation() formulation.Formulation {
 	}
 }
 
-// Linked builds the small model behind rematgraph.View.LinkedBound, at the node of the options;
-// nil: that of the bound. It extends TimeBound: kept values need not be in memory. away ≥ 0 is the
-// size of those that are fetched after the time τ at which the node first starts, and were
-// offloaded before. With β bytes per second,
+// Linked builds the small model of rematgraph.View.LinkedBound, at the node of the options; nil: that of the
+// bound. It extends TimeBound: kept values need not be in memory. away ≥ 0 is the total size of those that were
+// offloaded before the time τ at which the node first starts and are fetched after it. With β bytes per second,
 //
 //	min T
 //	T ≥ Σ_v time_v + Σ_j time_j again_j
@@ -34,9 +33,8 @@ func linkedFormulation() formulation.Formulation {
 //	T ≥ 2 away/β
 //	Σ_f size_f kept_f ≤ room + away
 //
-// since the link in is busy for away/β after τ, the link out for as long before it, and the device
-// computed the ancestors of the node before. With sizes and transfer times rounded down it remains
-// a relaxation.
+// The link in is busy for away/β after τ, the link out for as long before τ, and the device computed the ancestors
+// of the node before τ. With sizes and transfer times rounded down it remains a relaxation.
 func Linked(g *training.Graph, p platform.Platform, o besideOptions) (*formulation.Program, error) {
 	v, err := view(g)
 	if err != nil {
@@ -56,7 +54,7 @@ func Linked(g *training.Graph, p platform.Platform, o besideOptions) (*formulati
 	return linked(v, p, *o.Node), nil
 }
 
-// LinkedBound is Linked at the node of the bound.
+// LinkedBound builds the model of Linked at the node of the bound.
 func LinkedBound(g *training.Graph, p platform.Platform) (*formulation.Program, error) {
 	return Linked(g, p, besideOptions{})
 }
@@ -80,7 +78,7 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 	span := m.Var("T", milp.Continuous, 0, math.Inf(1))
 	away, bytes := row.addRow(m, m.Group("room", "ours"))
 	travel := milp.Down.Quo(milp.Down.Quo(bytes, p.Bandwidth), unit)
-	if travel < 1e-9 { // a link so fast that solvers do not see it: a relaxation, too
+	if travel < 1e-9 { // the link is so fast that solvers ignore the term: still a relaxation
 		travel = 0
 	}
 
@@ -99,9 +97,9 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 	}
 }
 
-// addRow adds the row with a column of what is not in memory to a group, and returns the column and
-// the bytes of one unit of it. Sizes are rounded down to a unit of which the total has at most
-// base. At most the total needs to be on the host.
+// addRow adds the row, with a column for the bytes that are not in memory, to a group. It returns the column and
+// the bytes per unit of it. Sizes are rounded down to a unit of which the total has at most base. The total bounds
+// what must be on the host.
 func (r *memoryRow) addRow(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
 	total := max(0, -r.room)
 	for _, size := range r.sizes {

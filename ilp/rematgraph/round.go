@@ -14,11 +14,11 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Rounding is one plan that Round made of a relaxation.
+// Rounding is one plan that Round derived from a relaxation.
 type Rounding struct {
 	Rule string // "threshold 0.5", "random 3", either after "memory 80 %: "
-	// Plan claims its peak memory. Before it is repaired it may be above the
-	// limit: the plan is then not valid, only what the rounding gave.
+	// Plan declares its peak memory. Before repair the peak may exceed the limit; the plan is then not valid, only
+	// the result of the rounding.
 	Plan *plan.Plan
 	Fits bool
 }
@@ -36,7 +36,7 @@ type RoundingResult struct {
 	Allowance *Rounding
 }
 
-// RoundingOptions say how Round rounds.
+// RoundingOptions configure Round.
 type RoundingOptions struct {
 	Samples int // random roundings; 0: 10
 	// Strong rounds the relaxation of Strong without the forward phase
@@ -129,8 +129,8 @@ func (c *rounding) phases(yield func(*formulation.Phase) bool) {
 // fractions are the values of S in a relaxation, by stage·M + value.
 type fractions []float64
 
-// relax asks for the relaxation for a part of the memory. Nil: it has no
-// solution, or a limit came before.
+// relax solves the relaxation for a fraction of the memory. It returns nil if the relaxation is infeasible or a
+// limit was reached.
 func (c *rounding) relax(part float64) fractions {
 	in := c.withMemory(part)
 	var program *formulation.Program
@@ -165,8 +165,8 @@ func (c *rounding) relax(part float64) fractions {
 	return x
 }
 
-// forwardFractions fills in the stages that the model omits: what forward nodes read is retained,
-// the rest as far as the first stage retains it.
+// forwardFractions fills in the stages that the model omits. Values that forward nodes read are retained, the
+// others to the extent that the first stage retains them.
 func (f *strong) forwardFractions(x fractions) {
 	for t := range f.first {
 		for i := range f.made(t - 1) {
@@ -182,7 +182,7 @@ func (f *strong) forwardFractions(x fractions) {
 	}
 }
 
-// round rounds in all ways and completes; it stops when done says so.
+// round rounds in all ways and completes each result; it stops when done returns true.
 func (c *rounding) round(x fractions, done func(rule string, s *rematgraph.Schedule) bool) {
 	try := func(rule string, keep func(v float64) bool) bool {
 		s := c.New()
@@ -205,7 +205,7 @@ func (c *rounding) round(x fractions, done func(rule string, s *rematgraph.Sched
 	}
 }
 
-// report makes a Rounding, and keeps the best plan that fits.
+// report returns a Rounding, and keeps the best plan that fits.
 func (c *rounding) report(rule string, s *rematgraph.Schedule) *Rounding {
 	r := &Rounding{Rule: rule, Plan: c.plan("checkmate-lp-round", s), Fits: c.fits(s)}
 	if !r.Fits {
@@ -219,12 +219,12 @@ func (c *rounding) report(rule string, s *rematgraph.Schedule) *Rounding {
 	return r
 }
 
-// evict makes a schedule fit by evicting retained values. The error wraps plan.ErrNoPlan if that is
-// impossible or stop reports true. While some computation exceeds memory, it takes the first stage
-// with the maximum need and evicts one value retained into it or out of it until that is next
-// computed or read: the one with the minimum time for each byte among those that lower the need of
-// the stage, or if there is none, among those that leave it unchanged. Every step retains less, so
-// it terminates: a step after which recomputation would have to retain others is not made.
+// evict makes a schedule fit by evicting retained values. The error wraps plan.ErrNoPlan if that is impossible or
+// stop reports true. While some computation exceeds memory, it takes the first stage with the maximum requirement.
+// It evicts one value retained into or out of that stage until the value is next computed or read. Among the
+// values that lower the requirement of the stage, it evicts the one with the minimum time per byte; if none does,
+// it chooses among those that leave it unchanged. It rejects steps after which a recomputation must retain other
+// values. Every step therefore retains less, and the loop terminates.
 func (in *instance) evict(s *rematgraph.Schedule, stop func() bool) error {
 	try, best := in.New(), in.New()
 	for {

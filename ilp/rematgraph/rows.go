@@ -7,13 +7,13 @@ import (
 	"workbench/model/milp"
 )
 
-// base is the maximum memory of a row in units of grain: solvers can distinguish 2²⁰ units, since
-// their tolerance is 10⁻⁶ with the memory scaled to 2¹⁰.
+// base is the maximum memory of a row in units of grain: solvers can distinguish 2²⁰ units, since their tolerance
+// is 10⁻⁶ with the memory scaled to 2¹⁰.
 const base = 1 << 20
 
-// loose is added to the scaled memory of a row. It is at most half a unit, so it admits no further
-// integer solution, and far more than the rounding errors of solvers, so they do not cut off what
-// fills memory to the last unit.
+// loose is added to the scaled memory of a row. It is at most half a unit, so it admits no further integer
+// solution. It exceeds the rounding errors of solvers, so that they do not cut off solutions that fill the memory
+// exactly.
 const loose = 0x1p-12
 
 // divisor returns the greatest common divisor of integers, 1 for none. For sizes in bytes it is
@@ -28,10 +28,9 @@ func divisor(sizes ...float64) float64 {
 	return max(d, 1)
 }
 
-// grain returns the unit in which sizes are counted for a given memory: their greatest common
-// divisor, times a power of two if memory would have more than base units. Sizes rounded down to
-// units make a relaxation of Σ size x ≤ room, since ⌊·⌋ of a sum is at least the sum of ⌊·⌋; if
-// exact is true it is the same row.
+// grain returns the unit in which sizes are counted for a given memory: their greatest common divisor, times a
+// power of two if memory would have more than base units. Sizes rounded down to units make a relaxation of Σ size
+// x ≤ room, since ⌊·⌋ of a sum is at least the sum of ⌊·⌋. If exact is true the row is unchanged.
 func grain(room float64, sizes []float64) (size float64, exact bool) {
 	size = divisor(sizes...)
 	for exact = true; math.Floor(room/size) >= base; exact = false {
@@ -49,7 +48,7 @@ type memoryRow struct {
 	place map[milp.Var]int
 }
 
-// add counts a value of such a size if x.
+// add adds a value of the given size that is in memory if x is 1.
 func (r *memoryRow) add(size float64, x milp.Var) {
 	if size == 0 {
 		return
@@ -85,7 +84,7 @@ func memoryRows(m *milp.Model, groups memoryGroups, r *memoryRow, exact bool, na
 		groups.memory.AtMost(&e, -1)
 		return nil
 	}
-	var terms []milp.Term // of what can be there
+	var terms []milp.Term // of values that can be in memory
 	var sizes []float64
 	total := 0.0
 	for k, x := range r.vars {

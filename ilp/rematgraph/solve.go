@@ -61,8 +61,7 @@ func Run(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platfor
 	})
 }
 
-// RunPrinted solves the paper's model as it is, from t.Start or store-all if
-// that fits: what Run is to be compared with.
+// RunPrinted solves the paper's model unchanged, from t.Start or from store-all if that fits: the baseline of Run.
 func RunPrinted(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platform.Platform) (*formulation.Result, error) {
 	in, err := newInstance(v, p)
 	if err != nil {
@@ -82,8 +81,7 @@ func RunPrinted(ctx context.Context, t *formulation.Task, v *rematgraph.View, p 
 	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: buildPrinted(in).program()}))
 }
 
-// setKnown sets what is known before any model is solved: how plans are verified,
-// and the bound that needs no model.
+// setKnown sets what precedes any model: how plans are verified, and the bound that needs no model.
 func (in *instance) setKnown(t *formulation.Task) error {
 	if t.Start != nil {
 		if _, err := in.read(t.Start); err != nil {
@@ -108,21 +106,20 @@ func (in *instance) verify(p *plan.Plan) (float64, error) {
 	return report.Makespan, nil
 }
 
-// search is one run of Run: the phases that it asks for, and their answers.
+// search is one run of Run: its phases and their results.
 type search struct {
 	*instance
 	ctx    context.Context
-	gap    float64             // that the caller is content with
-	known  []proof.Bound       // which the model of TimeBound is to certify first; nil: no need
-	wanted bool                // a certificate is, also of what is known
+	gap    float64             // relative gap at which the caller stops
+	known  []proof.Bound       // to be certified first by the model of TimeBound; nil: not needed
+	wanted bool                // a certificate is requested, also of the known bounds
 	sofar  *formulation.Result // of the phases before
 	yield  func(*formulation.Phase) bool
-	over   bool     // the caller wants no more
-	rows   [][2]int // memory rows asked for, by stage and node
+	over   bool     // the caller stops
+	rows   [][2]int // memory rows requested, by stage and node
 }
 
-// phases yields one program after the other until the gap is closed or there is
-// nothing more to ask.
+// phases yields one program after the other until the gap is closed or no program is left.
 func (c *search) phases(yield func(*formulation.Phase) bool) {
 	c.yield = yield
 	if c.known != nil {
@@ -130,7 +127,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 		small := &formulation.Phase{Program: c.timeBound(node), Time: certifying}
 		if with := *c.sofar; c.wanted {
 			if with.Bounds = slices.Concat(with.Bounds, c.known); with.Closed(c.gap) {
-				small.Time = 0 // the certificate is all that is left to do
+				small.Time = 0 // only the certificate remains
 			}
 		}
 		c.ask(small)
@@ -148,13 +145,13 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 		}
 		x := c.ask(phase)
 		if x == nil {
-			break // a limit, or an answer that is none
+			break // a limit, or no usable result
 		}
 		s := f.schedule(x)
 		final := gap <= c.gap
 		switch more := c.broken(f, s); {
 		case c.fits(s) && final:
-			return // solved to the end
+			return // solved to optimality
 		case !c.fits(s):
 			c.repair(s)
 			if len(more) > 0 {
@@ -162,7 +159,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 				break
 			}
 			if final {
-				c.exact() // nothing more to ask of this model
+				c.exact() // this model has no more to offer
 				return
 			}
 			gap = c.gap
@@ -179,7 +176,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 	}
 }
 
-// ask has one phase solved and returns the solution, nil if there is none.
+// ask solves one phase and returns the solution, nil if there is none.
 func (c *search) ask(x *formulation.Phase) []float64 {
 	if c.over || !c.yield(x) {
 		c.over = true
@@ -188,8 +185,8 @@ func (c *search) ask(x *formulation.Phase) []float64 {
 	return c.sofar.X
 }
 
-// broken returns the computations of s that exceed the memory, by stage and
-// node, and whose rows the model may have and does not.
+// broken returns the computations of s, by stage and node, that exceed the memory and whose rows the model can
+// have but lacks.
 func (c *search) broken(f *strong, s *rematgraph.Schedule) (rows [][2]int) {
 	for t := range c.n {
 		if m, i := s.StagePeak(t); !platform.Fits(m, c.platform.Memory) {
@@ -205,7 +202,7 @@ func (c *search) broken(f *strong, s *rematgraph.Schedule) (rows [][2]int) {
 // entries.
 const mostExact = 120
 
-// exact solves the exact model, which leaves nothing open but takes longer.
+// exact solves the exact model, whose optimum is that of the problem but which takes longer.
 func (c *search) exact() {
 	if c.n <= mostExact {
 		c.ask(&formulation.Phase{Program: buildStrong(c.instance, Options{}).program()})
@@ -224,17 +221,16 @@ func (c *search) incumbent() *rematgraph.Schedule {
 	return s
 }
 
-// neighbourTime is what one neighbourhood may take, certifying the certificate of
-// a bound that is known, and improving the part of the time for all of those near
-// the best plan.
+// neighbourTime limits one neighbourhood, certifying the certification of a known bound. improving is the fraction
+// of the time for all neighbourhoods of the best plan.
 const (
 	neighbourTime = 20 * time.Second
 	certifying    = 5 * time.Second
 	improving     = 0.2
 )
 
-// repair looks for a schedule that fits near s, which does not: it frees the
-// stages around those that exceed the memory, more and more of them.
+// repair looks for a schedule that fits near s, which does not: it frees the stages around those that exceed the
+// memory, in widening windows.
 func (c *search) repair(s *rematgraph.Schedule) {
 	for width := 2; width <= 64 && !c.over; width *= 2 {
 		open, fits := make([]bool, c.n+1), true
@@ -255,9 +251,9 @@ func (c *search) repair(s *rematgraph.Schedule) {
 	}
 }
 
-// improve looks for better schedules near the best one until its time is over
-// or nothing is found any more: it frees one window of stages after the other,
-// and wider ones once those have no more to give.
+// improve looks for better schedules near the best one until its time is over or it finds none (large
+// neighbourhood search). It frees one window of stages after the other, and wider ones once those yield no
+// improvement.
 func (c *search) improve() {
 	until := time.Now().Add(time.Hour)
 	if deadline, ok := c.ctx.Deadline(); ok {
@@ -283,8 +279,8 @@ func (c *search) improve() {
 	}
 }
 
-// neighbour returns the best schedule that is equal to s but for what is
-// retained into the open stages, and fits in them; nil if none is found.
+// neighbour returns the best schedule that fits and differs from s only in the values retained into the open
+// stages; nil if it finds none.
 func (c *search) neighbour(s *rematgraph.Schedule, open []bool) *rematgraph.Schedule {
 	var rows [][2]int
 	for t := range c.n {

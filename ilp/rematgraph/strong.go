@@ -12,16 +12,14 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// Options say which strengthened model to build. The zero value is
-// exact for schedules of stages.
+// Options select a strengthened model. The zero value is exact for schedules of stages.
 type Options struct {
 	// Backward omits the stages before the first one from which on no node is a forward node that
 	// may be recomputed: forwards are computed once there and any set of their values may be
 	// retained. A relaxation.
 	Backward bool `json:"backward,omitempty"`
-	// Ends omits the memory rows of recomputations: a stage must fit its last computation only, and
-	// that in units of grain, see memoryRows. A relaxation, which holds for recomputation in any
-	// order and any number of times.
+	// Ends omits the memory rows of recomputations: a stage must fit only its last computation, in units of grain,
+	// see memoryRows. It is a relaxation that holds for recomputation in any order and any number of times.
 	Ends bool `json:"ends,omitempty"`
 	// Rows are computations, by stage and node, whose memory rows Ends keeps, exactly.
 	Rows [][2]int `json:"rows,omitempty"`
@@ -29,15 +27,14 @@ type Options struct {
 	// reads nothing else and whose own value is not larger: retaining that value is as good.
 	// Requires Backward and Ends.
 	Contract bool `json:"contract,omitempty"`
-	// Plans keeps of Rows also those that contracted values may break without
-	// harm to the optimum, and those of the forward phase: every solution is a
-	// plan that fits in these rows, but the optimum is no bound.
+	// Plans also keeps those of Rows that contracted values may break without harm to the optimum, and those of
+	// the forward phase. Every solution is then a plan that fits in these rows, but the optimum is no bound.
 	Plans bool `json:"plans,omitempty"`
 
-	once bool // of [Once], which adds its rows itself
+	once bool // set by [Once], which adds its rows itself
 }
 
-// name of the model.
+// name returns the name of the model.
 func (o Options) name() string {
 	if o.once {
 		return onceName
@@ -54,19 +51,19 @@ type strong struct {
 	staged bool
 	m      *milp.Model
 	e      milp.Expr
-	R, S   []milp.Var // by stage·n + node, stage·M + value; zero: not there, so 0
-	hasR   []bool     // which of R and S are there
+	R, S   []milp.Var // by stage·n + node, stage·M + value; the zero value: no column, so 0
+	hasR   []bool     // which columns of R and S exist
 	hasS   []bool
 	need   []bool              // by stage·M + value: stage t or a later one may read it
 	lives  map[[3]int]milp.Var // L by stage, value and next reader
 
-	larger  []larger // what every L is the largest of
+	larger  []larger // the definition of every L as a maximum
 	carries []carry  // of memory rows
 	groups  memoryGroups
-	into    []int // the node that a node is contracted into, itself if none
+	into    []int // the node into which a node is contracted, itself if none
 }
 
-// larger says that x is the largest of others.
+// larger states that x is the maximum of others.
 type larger struct {
 	x  milp.Var
 	of []milp.Var
@@ -119,9 +116,8 @@ func (f *strong) restriction() *formulation.Program {
 	return f.instance.program(f.m, f.values, f.schedule)
 }
 
-// schedule reads the retained values off a solution and completes them. Before
-// the first stage of the model a value is retained until forward nodes need it
-// no more, or for good if the first stage has it.
+// schedule reads the retained values from a solution and completes them. Before the first stage of the model a
+// value is retained until its last forward reader, or permanently if the first stage has it.
 func (f *strong) schedule(x []float64) *rematgraph.Schedule {
 	s := f.New()
 	for t := f.first; t < f.n; t++ {
@@ -174,7 +170,7 @@ func (f *strong) values(s *rematgraph.Schedule) []float64 {
 			}
 		}
 	}
-	for _, l := range f.larger { // one of the others each
+	for _, l := range f.larger { // each is one of the others
 		for _, y := range l.of {
 			x[l.x.Index()] = max(x[l.x.Index()], x[y.Index()])
 		}
@@ -205,7 +201,7 @@ func buildStrong(in *instance, o Options) *strong {
 	return f
 }
 
-// memory makes the memory rows that the options ask for.
+// memory adds the memory rows that the options request.
 func (f *strong) memory() {
 	f.groups = memoryGroups{f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("larger than the memory", "ours")}
 	asked := make(map[[2]int]bool, len(f.o.Rows))
@@ -301,7 +297,7 @@ func (f *strong) columns() {
 	}
 }
 
-// r is R of stage t and a node, s is S of stage t and a value.
+// r returns the column R of a stage and node, s the column S of a stage and value.
 func (f *strong) r(t, j int) (milp.Var, bool) { return f.R[t*f.n+j], f.hasR[t*f.n+j] }
 
 func (f *strong) s(t, i int) (milp.Var, bool) {
@@ -339,7 +335,7 @@ func (f *strong) objective() {
 	f.m.Minimize(&f.e)
 }
 
-// available is (1b): what a computation reads is there.
+// available adds (1b): the inputs of a computation are in memory.
 func (f *strong) available() {
 	g, own := f.m.Group("available", "Checkmate (1b)"), f.m.Group("available to the stage's node", "Checkmate (1b), (8a)")
 	for t := f.first; t < f.n; t++ {
@@ -367,7 +363,7 @@ func (f *strong) available() {
 	}
 }
 
-// retained is (1c): what is retained, or a result, was retained or computed before.
+// retained adds (1c): a retained value, or a result, was retained or computed before.
 func (f *strong) retained() {
 	g := f.m.Group("retained", "Checkmate (1c)")
 	for t := f.first; t < f.n; t++ {
@@ -385,9 +381,8 @@ func (f *strong) retained() {
 	}
 }
 
-// reads reports whether value i is in memory when stage t ends, in any schedule: node t reads it,
-// or it is a result and the stage the last one. A plan that is no schedule in stages may recompute
-// it later.
+// reads reports whether value i is in memory when stage t ends, in any schedule: node t reads it, or it is a
+// result and the stage is the last one. A plan that is no schedule in stages may recompute it later.
 func (f *strong) reads(t, i int) bool {
 	_, ok := slices.BinarySearch(f.Pred[t], i)
 	return ok || t == f.n-1 && f.Result[i] && (f.staged || !f.late(i))
@@ -396,7 +391,7 @@ func (f *strong) reads(t, i int) bool {
 // late reports whether a plan may recompute value i after all nodes have been computed.
 func (f *strong) late(i int) bool { return f.Until[f.Writer[i]] == f.n }
 
-// results are the values that are there at the end.
+// results returns the values that are in memory at the end.
 func (f *strong) results() (list []int) {
 	for i, is := range f.Result {
 		if is {
@@ -410,12 +405,11 @@ func (f *strong) results() (list []int) {
 //
 //	Σ_{i>k} m_i S_{t,i} + m_k (R_{t,k} + S_{t,k}) + o_k R_{t,k} + Σ_{i<k} m_i L_{t,i,k},
 //
-// i being values and compared by their writers, and m_k R standing for all that
-// node k writes, where L_{t,i,k} says that the value i is there and read in the
-// stage by k or later, or retained into the next: the larger one of R_{t,j}, for
-// the readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
-// a product or a large constant. Node k = t is computed for certain, and needs
-// no L: nothing comes after it. In which numbers, memoryRows says.
+// where i ranges over values, compared by their writers, and m_k R stands for all values that node k writes.
+// L_{t,i,k} is 1 if the value i is in memory and is read in the stage by k or later, or retained into the next. It
+// is the maximum of R_{t,j}, for the readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper
+// without a product or a big-M constant. Node k = t is always computed, and needs no L, because it is the last
+// one. memoryRows defines the scaling.
 func (f *strong) memoryAt(t, k int, exact bool) {
 	live := f.m.Group("live", "ours")
 	row := f.newRow(t)
@@ -444,20 +438,19 @@ func (f *strong) memoryAt(t, k int, exact bool) {
 	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, exact, stageNode{t, k}.String())...)
 }
 
-// newRow begins a row of stage t with what is there in any case.
+// newRow begins a row of stage t with the values that are always in memory.
 func (f *strong) newRow(t int) *memoryRow {
 	return &memoryRow{room: f.room - f.fixed[t], place: map[milp.Var]int{}}
 }
 
-// add counts a value in a row if a column that may not be there is 1.
+// add adds a value to a row if its column exists.
 func (f *strong) add(row *memoryRow, size float64, column func(t, i int) (milp.Var, bool), t, i int) {
 	if x, ok := column(t, i); ok {
 		row.add(size, x)
 	}
 }
 
-// live returns L_{t,i,k}, and whether it can be other than 0. Value i is written
-// before k, and node t does not read it.
+// live returns L_{t,i,k}, and whether it can be nonzero. Value i is written before k, and node t does not read it.
 func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	readers := make([]milp.Var, 0, 4)
 	first := f.n
