@@ -2,27 +2,23 @@ package formulation
 
 import "workbench/model/milp"
 
-// Cover states that the tensors, or variables, on the host have a minimum total size: Σ size·away ≥
-// least, for binaries away (a knapsack cover). Sizes are integers of any magnitude, but a solver
-// compares sums with a tolerance. So the rows for it
+// Cover states that the tensors, or variables, on the host have a minimum total size: Σ size·away ≥ least, for
+// binaries away (a knapsack cover). Sizes are integers of any magnitude, but a solver compares sums with a
+// tolerance. The rows therefore
 //
-//   - have no coefficient above their right-hand side: min(size, least) is equivalent for
-//     binaries, and stronger in
-//     the relaxation;
+//   - have no coefficient above their right-hand side: min(size, least) is equivalent for binaries, and stronger in the relaxation;
 //   - are scaled by a power of two so that the right-hand side is about 2¹⁰;
-//   - are infeasible if the total is not enough;
-//   - move sizes below least·2⁻²⁴ to the right-hand side, as if all of them were on the host.
-//     If the larger ones are not
-//     enough, a separate row states the rest of the condition: it decides at the edge of memory.
+//   - are infeasible if the total is too small;
+//   - move sizes below least·2⁻²⁴ to the right-hand side, as if all of them were on the host. If the larger ones do not suffice, a separate
+//     row states the rest of the condition: it decides at the edge of memory.
 //
-// All numbers are exact, so the rows together are implied by the condition, and equivalent to it if
-// no size is that small.
+// All numbers are exact, so the condition implies the rows, and is equivalent to them if no size is that small.
 type Cover struct{ items []coverItem }
 
 type coverItem struct {
 	size float64
 	v    milp.Var
-	kept bool // v is 1 if the tensor is resident, not if it is on the host
+	kept bool // v is 1 if the tensor is resident, 0 if it is on the host
 }
 
 // Case is a literal of a condition under which a cover must hold.
@@ -32,8 +28,8 @@ type Case struct {
 }
 
 const (
-	coverTarget = 0x1p10  // of what a row asks for
-	tooSmall    = 0x1p-24 // as a part of that
+	coverTarget = 0x1p10  // of a right-hand side
+	tooSmall    = 0x1p-24 // as a fraction of it
 )
 
 // Reset empties the cover.

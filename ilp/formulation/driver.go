@@ -15,35 +15,33 @@ import (
 	"workbench/solvers"
 )
 
-// Task has the settings with which programs are solved.
+// Task holds the settings with which programs are solved.
 type Task struct {
 	Backend solvers.Backend
-	// Options are for every solve; the driver sets Time, Start, OnProgress and,
-	// where a phase asks for another, RelGap.
+	// Options apply to every solve. The driver sets Time, Start, OnProgress and, where a phase requests another,
+	// RelGap.
 	Options solvers.Options
 	// Start is the best verified plan known, or nil, and Bounds are bounds proved before any model
 	// is solved.
 	Start  *plan.Plan
 	Bounds []proof.Bound
-	// Document asks for a program to be solved even if plan and bounds have met
-	// before.
+	// Document requests a solve even if plan and bounds already meet.
 	Document bool
-	// Verify replays a plan and returns its objective in seconds. A plan that
-	// breaks a rule is an error.
+	// Verify replays a plan and returns its objective in seconds. The error describes the rule that the plan
+	// violates.
 	Verify func(*plan.Plan) (objective float64, err error)
-	// Level says how much is certified, by Certify: it makes a certificate,
-	// already checked, that the objective of a program is at least target seconds
-	// or as near to it as ctx allows, or that it has no solution (target +Inf).
+	// Level is the level of certification. Certify returns a checked certificate that the objective of a program
+	// is at least target seconds, or as near to target as ctx allows. With target +Inf it certifies infeasibility.
 	Level   Level
 	Certify func(ctx context.Context, p *Program, target float64, l Level) (*certificate.Certificate, error)
-	// OnProgress, if not nil, is called with plans and bounds, in seconds; NaN: none.
+	// OnProgress, if not nil, receives objectives and bounds, in seconds; NaN: none.
 	OnProgress func(objective, bound float64, nodes int64)
-	// Others are the methods that work on the same instance meanwhile; nil: none.
+	// Others are the methods that work on the same instance concurrently; nil: none.
 	Others Others
 }
 
-// Others are methods that run concurrently with a task and share plans with it. The task takes the
-// best plan before each phase, and ends a solve whose bound it attains.
+// Others are methods that run concurrently with a task and share plans with it. The task adopts the best plan
+// before each phase, and ends a solve whose bound that plan attains.
 type Others interface {
 	UpdateIncumbent(*plan.Plan)
 	Best() *plan.Plan // nil: none
@@ -52,43 +50,43 @@ type Others interface {
 // Phase is one program to solve.
 type Phase struct {
 	Program *Program
-	Share   float64 // of the time that is left; 0: all of it
+	Share   float64 // fraction of the remaining time; 0: all of it
 	// Time is the time limit; 0: none.
 	Time time.Duration
-	Gap  float64 // relative, at which the solve may end; 0: that of the task
-	// Relax solves the LP relaxation: a bound and no plan.
+	Gap  float64 // relative gap at which the solve may end; 0: that of the task
+	// Relax solves the LP relaxation, which yields a bound and no plan.
 	Relax bool
 	// Level is the maximum level of certification; "": that of the task.
 	Level Level
 }
 
-// Next returns the next phase, given what is known so far, and nil after the last
-// one: a list of programs, or a generator of them.
+// Next returns the next phase, given the results so far, and nil after the last one: a list of programs, or a
+// generator of them.
 type Next func(sofar *Result) (*Phase, error)
 
-// Search solves a sequence of phases, each of which depends on earlier results: a decomposition.
-// solve reports whether the result is in sofar; otherwise the task is over, and nothing was solved.
-// Search returns the error of solve or its own.
+// Search solves a sequence of phases, each of which depends on earlier results: a decomposition. solve reports
+// whether the result is in sofar; otherwise the task is over, and nothing was solved. Search returns the error of
+// solve or its own.
 type Search func(sofar *Result, solve func(*Phase) (bool, error)) error
 
 // Result is the result of a task.
 type Result struct {
-	Plan      *plan.Plan // the best one verified; nil: none
-	Objective float64    // of it, seconds; +Inf: none
+	Plan      *plan.Plan // the best verified plan; nil: none
+	Objective float64    // of Plan, seconds; +Inf: none
 	Bounds    []proof.Bound
 	Claims    []proof.Claim
-	// Infeasible is the certificate that a program has no solution, under its assumptions. A plan
-	// that satisfies them would prove the formulation wrong.
+	// Infeasible is the certificate that a program is infeasible under its assumptions. A plan that satisfies them
+	// would refute the formulation.
 	Infeasible *certificate.Certificate
 	Supposing  []string
-	Program    *Program        // solved last; nil: none was
+	Program    *Program        // the last one solved; nil: none
 	X          []float64       // its solution, nil: none
-	Solver     *solvers.Result // its answer
+	Solver     *solvers.Result // its result
 	Nodes      int64           // of all phases
 	Ended      proof.Ended
 	// Refused is the start plan, if the verifier rejects it.
 	Refused *plan.Plan
-	Notes   []string // answers that were refused, and why
+	Notes   []string // rejected results, and why
 }
 
 // Bound returns the best bound, −Inf: none.
@@ -100,7 +98,7 @@ func (r *Result) Bound() float64 {
 	return best
 }
 
-// Claimed returns the best value claimed or proved for all plans, −Inf: none.
+// Claimed returns the best lower bound, certified or uncertified, on all plans; −Inf: none.
 func (r *Result) Claimed() float64 {
 	best := r.Bound()
 	for _, c := range r.Claims {
@@ -109,13 +107,13 @@ func (r *Result) Claimed() float64 {
 	return best
 }
 
-// Closed reports whether the best bound is within the relative gap of the plan,
-// or equal to it as objectives are.
+// Closed reports whether the best bound is within the relative gap of the plan, or equal to it up to the tolerance
+// of objectives.
 func (r *Result) Closed(gap float64) bool {
 	return r.Plan != nil && r.Objective-r.Claimed() <= max(gap, plan.Tolerance)*math.Abs(r.Objective)
 }
 
-// Phases returns the phases one after the other.
+// Phases returns a Next that lists the phases.
 func Phases(list ...*Phase) Next {
 	return func(*Result) (*Phase, error) {
 		if len(list) == 0 {
@@ -127,8 +125,7 @@ func Phases(list ...*Phase) Next {
 	}
 }
 
-// Run solves phase after phase until there is no other, ctx ends, or plan and
-// bound have met: see [Task.Search].
+// Run solves phase after phase until there is no other, ctx ends, or plan and bound meet: see [Task.Search].
 func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
 	return t.Search(ctx, func(sofar *Result, solve func(*Phase) (bool, error)) error {
 		for more := !t.finished(ctx, sofar); more; {
@@ -145,13 +142,11 @@ func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
 	})
 }
 
-// Search solves the phases that a search asks for, until it returns. Once ctx has
-// ended or plan and bound have met, nothing more is solved. Nothing that a solver
-// says is trusted: a plan counts once it is verified, a bound once it is
-// certified, and what is neither is a note or a claim. Neither makes the other
-// disappear: a solver whose answer is refused costs that answer only. The error
-// says that a model could not be built or solved at all and comes with what there
-// is.
+// Search solves the phases that a search requests, until it returns. Once ctx has ended or plan and bound meet,
+// nothing more is solved. No solver output is trusted: a plan counts once it is verified, a bound once it is
+// certified. Any other result becomes a note or a claim, an uncertified bound. A rejected plan does not discard a
+// bound, nor vice versa, and a failing solve costs its own result only. The error says that a model could not be
+// built or solved; the result is valid with it.
 func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 	r := &Result{Objective: math.Inf(1), Ended: proof.NoProof, Bounds: slices.Clone(t.Bounds)}
 	if t.Start != nil {
@@ -181,13 +176,13 @@ func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 	return r, err
 }
 
-// finished reports whether there is nothing more to solve, with what others found.
+// finished reports whether nothing more needs to be solved, given the plans of others.
 func (t *Task) finished(ctx context.Context, r *Result) bool {
 	t.listen(r)
 	return ctx.Err() != nil || r.Closed(t.Options.RelGap.Value) && (r.Program != nil || !t.Document)
 }
 
-// StopReason says whether ctx has ended, and how.
+// StopReason reports whether ctx has ended, and why.
 func StopReason(ctx context.Context) (proof.Ended, bool) {
 	switch ctx.Err() {
 	case nil:
@@ -199,14 +194,14 @@ func StopReason(ctx context.Context) (proof.Ended, bool) {
 	}
 }
 
-// certifying is the part of a phase's time that is reserved for certifying. Without a limit it may
-// take as long as the solve, and at least atLeast.
+// certifying is the fraction of a phase's time that is reserved for certification. Without a limit certification
+// may take as long as the solve, and at least atLeast.
 const (
 	certifying = 0.25
 	atLeast    = time.Minute
 )
 
-// phase solves one program and certifies what it can.
+// phase solves one program and certifies its bound as far as possible.
 func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
 	most := x.Time
 	if deadline, ok := ctx.Deadline(); ok && x.Share > 0 {
@@ -234,7 +229,7 @@ func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
 	return nil
 }
 
-// listen takes the plan of the others if it is better.
+// listen adopts the plan of the others if it is better.
 func (t *Task) listen(r *Result) {
 	if t.Others == nil {
 		return
@@ -253,7 +248,7 @@ func (t *Task) listen(r *Result) {
 	}
 }
 
-// options returns the options of one solve, which met ends.
+// options returns the options of one solve; met ends the solve.
 func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) solvers.Options {
 	p, o := x.Program, t.Options
 	o.Relax = x.Relax
@@ -271,7 +266,7 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) sol
 	if r.Plan != nil && p.Start != nil && !x.Relax && t.Backend.Can()&solvers.CanStart != 0 {
 		start, err := p.Start(r.Plan)
 		if err != nil {
-			// A plan may have no place in a restriction or a normal form.
+			// A plan may violate a restriction or a normal form.
 			r.note(fmt.Sprintf("%s starts cold: %v", p.Model.Name(), err))
 		}
 		o.Start = start
@@ -302,8 +297,8 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) sol
 	return o
 }
 
-// updateIncumbent verifies the plan of a solution and keeps it if it is better. It returns
-// why there is none.
+// updateIncumbent verifies the plan of a solution and keeps it if it is better. It returns the reason if there is
+// no valid plan.
 func (t *Task) updateIncumbent(p *Program, x []float64, r *Result) error {
 	found, err := p.Plan(x)
 	if err != nil {
@@ -322,14 +317,14 @@ func (t *Task) updateIncumbent(p *Program, x []float64, r *Result) error {
 	return nil
 }
 
-// addAnswer takes over a solver's answer: its solution, and its bound as a claim.
+// addAnswer records a solver's result: its solution, and its bound as an uncertified bound (claim).
 func (t *Task) addAnswer(x *Phase, r *Result) {
 	p, s := x.Program, r.Solver
 	by := fmt.Sprintf("%s (%s, %s)", p.Model.Name(), s.BoundBy, s.Backend)
 	switch s.Status {
 	case solvers.Infeasible:
 		if !p.bounds() {
-			return // which says nothing of other plans
+			return // and yields no bound on other plans
 		}
 		if r.Plan != nil && len(p.Assumptions) == 0 {
 			r.note(fmt.Sprintf("%s calls %s infeasible, but a plan exists", s.Backend, p.Model.Name()))
@@ -351,14 +346,14 @@ func (t *Task) addAnswer(x *Phase, r *Result) {
 	}
 	if p.bounds() {
 		if bound := p.Objective(s.Bound); !math.IsInf(bound, 0) && !math.IsNaN(bound) {
-			// Of the answers to a question after the other the best counts.
+			// Only the best of several bounds from the same source is kept.
 			r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool { return c.By == by && c.Value <= bound && !math.IsInf(c.Value, 0) })
 			r.Claims = append(r.Claims, proof.Claim{By: by, Value: bound, Status: s.Status.String(), Assumptions: p.Assumptions})
 		}
 	}
 }
 
-// note adds a note that is not there yet.
+// note adds a note unless it exists.
 func (r *Result) note(text string) {
 	if !slices.Contains(r.Notes, text) {
 		r.Notes = append(r.Notes, text)
@@ -381,18 +376,18 @@ func (t *Task) level(x *Phase) Level {
 	return Full
 }
 
-// margin is how far, relative to itself, a certified bound may remain below the uncertified solver
-// bound: less than the 1e-6 within which a gap counts as closed, of which a solver takes a tenth.
+// margin is the relative amount by which a certified bound may remain below the uncertified solver bound. It is
+// less than the 1e-6 within which a gap counts as closed, a tenth of which the solver uses.
 const margin = 8e-7
 
-// certify makes a bound of what was claimed of a program, as far as it can be
-// proved, or of its infeasibility.
+// certify turns the uncertified bound of a program into a certified one as far as it can be proved, or certifies
+// infeasibility.
 func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	if !t.certifies(x.Program) || t.level(x) == Off {
 		return
 	}
 	p := x.Program
-	// That it is infeasible a plan disproves, unless that may break an assumption.
+	// A plan disproves infeasibility, unless it may violate an assumption.
 	infeasible := r.Solver.Status == solvers.Infeasible && (r.Plan == nil || len(p.Assumptions) > 0)
 	target := math.Inf(1)
 	if !infeasible {
@@ -440,15 +435,15 @@ func (r *Result) certified(target float64, assumptions []string) bool {
 	})
 }
 
-// confirm drops the claims that a certified bound makes superfluous: those that
-// it comes up to, but for the margin. It says nothing of infeasibility.
+// confirm drops the uncertified bounds that a certified bound makes superfluous: those that it attains within the
+// margin. Claims of infeasibility stay.
 func (t *Task) confirm(r *Result, bound float64) {
 	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
 		return !math.IsInf(c.Value, 0) && c.Value-bound <= 2*margin*math.Abs(c.Value)
 	})
 }
 
-// Model returns the model solved last; nil: none was.
+// Model returns the model solved last; nil: none.
 func (r *Result) Model() *milp.Model {
 	if r.Program == nil {
 		return nil

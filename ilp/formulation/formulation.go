@@ -1,5 +1,5 @@
-// Package formulation is the contract of the MILP formulations: a [Formulation] is an entry of
-// their table, a [Program] one built for an instance.
+// Package formulation is the contract of the MILP formulations: a [Formulation] is an entry of their table, a
+// [Program] is built from one for an instance.
 package formulation
 
 import (
@@ -10,15 +10,14 @@ import (
 type Promise uint8
 
 const (
-	// Nothing: kept because a paper has it. Its optimum proves nothing.
+	// Nothing: kept because a paper has it. Its optimum is no bound.
 	Nothing Promise = iota
-	// LowerBound: at most the optimum. So is every bound on it that a solver
-	// proves, and that of its LP relaxation.
+	// LowerBound: at most the optimum. So are every lower bound on it that a solver proves, and its LP relaxation.
 	LowerBound
-	// Equal: the optimum itself, and its solutions make plans that have it.
+	// Equal: the optimum itself, which the plans of its solutions attain.
 	Equal
-	// Restriction: at least the optimum. Every solution makes a plan that has its
-	// objective, but not every plan is a solution: its bounds are none.
+	// Restriction: at least the optimum. Every solution is a plan with its objective, but not every plan is a
+	// solution: its bounds are no bounds on the problem.
 	Restriction
 )
 
@@ -43,16 +42,16 @@ type Formulation struct {
 	Title   string
 	Source  string
 	Promise Promise
-	// EqualTo is the number of layers up to which a restriction attains the optimum in all tests,
-	// so that a check requires it; 0: a check requires the relation only.
+	// EqualTo is the number of layers up to which a restriction attains the optimum in all tests, so that a check
+	// requires it; 0: a check requires the relation only.
 	EqualTo int
-	// Staged restricts the relation to the schedules of Checkmate: first computations in graph
-	// order, and between two of them every node computed at most once, in that order.
+	// Staged restricts the relation to the schedules of Checkmate: first computations in graph order, and between
+	// two of them every node computed at most once, in that order.
 	Staged bool
-	// Extra are the constraint groups beyond the source's, that can be left
-	// out one by one to see what they are worth: milp.Model.Without.
+	// Extra lists the constraint groups beyond those of the source. Each can be left out to measure its effect:
+	// milp.Model.Without.
 	Extra []string
-	// Kind of the instances that Build takes.
+	// Kind is the kind of the instances that Build takes.
 	Kind  string
 	Build Build
 }

@@ -2,12 +2,12 @@ package formulation
 
 import "fmt"
 
-// Level says how much of a solver's word is checked.
+// Level is the degree to which solver bounds are certified.
 type Level string
 
 const (
-	Off  Level = "off"  // nothing: what a solver says stays a claim
-	Root Level = "root" // the LP relaxation's bound, which costs one LP
+	Off  Level = "off"  // not at all: solver bounds stay uncertified
+	Root Level = "root" // the bound of the LP relaxation, which costs one LP
 	Full Level = "full" // the bound itself, by a tree, within the time limit
 )
 

@@ -13,18 +13,16 @@ import (
 
 // Errors of building a formulation.
 var (
-	// ErrInstance is wrapped by the error for an instance or platform that no
-	// model can be built for.
+	// ErrInstance is wrapped by the error for an instance or platform for which no model can be built.
 	ErrInstance = errors.New("instance unfit for a formulation")
-	// ErrTooLong is wrapped by the error for a chain beyond what a formulation
-	// is meant for.
+	// ErrTooLong is wrapped by the error for a chain longer than the maximum of a formulation.
 	ErrTooLong = errors.New("chain too long for this formulation")
 	// ErrStart is wrapped by the error for a plan that cannot be a start.
 	ErrStart = errors.New("plan unfit as a start")
 )
 
-// Unfit is the error of a formulation for an instance of which a view says err: that, if
-// there is no plan, a *plan.Infeasible; else it wraps ErrInstance.
+// Unfit returns the error of a formulation for an instance whose view failed with err: err itself if it is a
+// *plan.Infeasible, otherwise an error that wraps ErrInstance.
 func Unfit(err error) error {
 	if errors.As(err, new(*plan.Infeasible)) {
 		return err
@@ -35,40 +33,33 @@ func Unfit(err error) error {
 // Program is a formulation built for one instance: everything that the driver
 // needs, see [Task.Run].
 type Program struct {
-	// Model is what is described, exported, solved and certified: one object.
-	// Its numbers, taken as exact, keep the Promise.
+	// Model is the one object that is described, exported, solved and certified. Its numbers, taken as exact, keep
+	// the Promise.
 	Model   *milp.Model
 	Promise Promise
-	// Assumptions name the plans that the bound binds; none: all of them. See
-	// plan.Assumption.
+	// Assumptions restrict the plans to which the bound applies; none: all plans. See plan.Assumption.
 	Assumptions []string
-	// Formulation is the name in the table that makes this very model again, from
-	// the instance and Options; "" if none does, so that no certificate can be
-	// made of it.
+	// Formulation is the name in the table from which this model can be rebuilt with the instance and Options. It
+	// is "" if no entry builds it, and then no certificate can be made of it.
 	Formulation string
 	Options     json.RawMessage
-	// Unit is what 1 of the model's objective is worth in the objective of the
-	// problem, seconds mostly: a power of two, so that a bound on the one is
-	// exactly one on the other. 0 means 1. See Objective.
+	// Unit is the value of one unit of the model's objective in the objective of the problem, usually in seconds.
+	// It is a power of two, so that conversion is exact. 0 means 1. See Objective.
 	Unit float64
-	// Start turns a verified plan into values by column for
-	// solvers.Options.Start. The plan's own period plays no part in it: the
-	// objective at the start is at most the period. It may be nil.
+	// Start returns the values of the columns for a verified plan, for solvers.Options.Start. It ignores the
+	// plan's own period: the objective of the start is at most the period. It may be nil.
 	Start func(*plan.Plan) ([]float64, error)
-	// Hint reads off a solution which weights leave when.
+	// Hint returns the eviction decisions and idle times of a solution.
 	Hint func(x []float64) *Hint
-	// Plan makes a plan of a solution; nil for formulations that are bounds
-	// only. Its times come of the decisions in x, and whether it fits is for
-	// the verifier to say.
+	// Plan returns the plan of a solution; it is nil for formulations that only yield bounds. Its times follow
+	// from the decisions in x, and the verifier decides whether it fits.
 	Plan func(x []float64) (*plan.Plan, error)
 }
 
-// Objective returns a value of the model's objective, or a bound on it, as one
-// of the problem's.
+// Objective converts a value of the model's objective, or a bound on it, to the problem's.
 func (p *Program) Objective(model float64) float64 { return model * p.unit() }
 
-// ModelObjective returns a value of the problem's objective as one of the
-// model's.
+// ModelObjective converts a value of the problem's objective to the model's.
 func (p *Program) ModelObjective(objective float64) float64 { return objective / p.unit() }
 
 // bounds reports whether bounds on the program are bounds on the problem.
@@ -81,21 +72,20 @@ func (p *Program) unit() float64 {
 	return p.Unit
 }
 
-// Hint is what a solution of a relaxation tells a heuristic.
+// Hint holds what a heuristic uses of a solution of a relaxation.
 type Hint struct {
-	// Away[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
-	// between F and the next B (d = 1): the choices (k,d) of [001] §5.
+	// Away[2k+d] reports whether w_{k+1} is on the host between B and F (d = 0) or between F and the next B (d =
+	// 1): the choices (k,d) of [001] §5.
 	Away []bool
-	// Idle[j] is the idle time after operation j of package cycle, seconds.
+	// Idle[j] is the idle time after operation j of package weightoffload, seconds.
 	Idle []float64
 }
 
-// Build makes a Program of an instance of the formulation's kind and options, nil
-// for its defaults. The error wraps ErrInstance, ErrTooLong or is a
-// *plan.Infeasible.
+// Build returns the Program of an instance of the formulation's kind. options is nil for the defaults. The error
+// wraps ErrInstance or ErrTooLong, or is a *plan.Infeasible.
 type Build func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error)
 
-// A Builder makes a Program of one type of instance, as [Build] does.
+// Builder returns the Program of one type of instance, as [Build] does.
 type Builder[T plan.Instance] func(T, platform.Platform) (*Program, error)
 
 // Without returns a Build of a formulation that has no options.
@@ -109,8 +99,8 @@ func Without[T plan.Instance](build Builder[T]) Build {
 	}
 }
 
-// WithOptions returns a Build that reads options of type O. Options that say what nobody
-// reads are an error: a certificate must not seem to say more than its model.
+// WithOptions returns a Build that reads options of type O. Unknown options are an error, since a certificate
+// records them.
 func WithOptions[T plan.Instance, O any](build func(T, platform.Platform, O) (*Program, error)) Build {
 	return func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
 		x, ok := in.(T)
@@ -129,8 +119,7 @@ func WithOptions[T plan.Instance, O any](build func(T, platform.Platform, O) (*P
 	}
 }
 
-// Rebuild makes the program again that the formulation of that name in a table
-// made of an instance and options.
+// Rebuild returns the program that the named formulation of a table builds for an instance and options.
 func Rebuild(list []Formulation, name string, in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
 	for _, f := range list {
 		if f.Name != name {

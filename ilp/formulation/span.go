@@ -2,13 +2,13 @@ package formulation
 
 import "workbench/model/milp"
 
-// Span is a list of columns whose first one has the number from.
+// Span is a list of columns numbered from From.
 type Span struct {
 	From int
 	Cols milp.List
 }
 
-// At returns column t, false if there is none.
+// Column returns column t, and false if there is none.
 func (s Span) Column(t int) (milp.Var, bool) {
 	if t < s.From || t >= s.From+s.Cols.Len() {
 		return milp.Var{}, false
@@ -16,13 +16,11 @@ func (s Span) Column(t int) (milp.Var, bool) {
 	return s.Cols.At(t - s.From), true
 }
 
-// negligible is the time, beside 2¹⁰ for a good plan, that no solver can tell
-// from nothing.
+// negligible is a time below the resolution of solvers, where a good plan takes 2¹⁰.
 const negligible = 0x1p-20
 
-// Waits returns how long one event waits for another as the right side of a row
-// "so much later", 0, or a little less than that, if it is negligible, which only
-// weakens the row.
+// Waits returns the time by which one event follows another, for the right side of a precedence row. Negligible
+// times become 0 or slightly less, which only weakens the row.
 func Waits(time float64) float64 {
 	switch {
 	case time >= 0:
@@ -33,8 +31,8 @@ func Waits(time float64) float64 {
 	return time
 }
 
-// Counts returns a transfer's time as a coefficient of a row "no more than the
-// interval is long": 0 if it is negligible, which only weakens the row.
+// Counts returns a transfer's time as a coefficient of a capacity row. Negligible times become 0, which only
+// weakens the row.
 func Counts(time float64) float64 {
 	if time < negligible {
 		return 0
