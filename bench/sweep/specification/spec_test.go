@@ -3,8 +3,11 @@ package specification_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -358,15 +361,7 @@ func FuzzParse(f *testing.F) {
 func TestSweepsCoverEveryMethod(t *testing.T) {
 	run := map[string]bool{}
 	for _, name := range []string{"quick", "nightly"} {
-		s, err := specification.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := s.Expand(t.Context(), "v")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, task := range x.Tasks {
+		for _, task := range tasksOf(t, name) {
 			run[name+" "+task.Problem], run[task.Problem+" "+task.Method] = true, true
 		}
 	}
@@ -380,4 +375,36 @@ func TestSweepsCoverEveryMethod(t *testing.T) {
 			}
 		}
 	}
+}
+
+func tasksOf(t *testing.T, name string) []sweep.Task {
+	t.Helper()
+	s, err := specification.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.Expand(t.Context(), "v")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.Tasks
+}
+
+// The instances of quick and nightly are pinned by their digests: a generator that makes another instance
+// under the same name ends the comparison with older nights, which must be meant (-update).
+func TestInstancesArePinned(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the last bits of times differ where multiplication and addition are fused")
+	}
+	digests := map[string]string{}
+	for _, name := range []string{"quick", "nightly"} {
+		for _, task := range tasksOf(t, name) {
+			digests[task.Instance] = task.SHA256
+		}
+	}
+	var b strings.Builder
+	for _, instance := range slices.Sorted(maps.Keys(digests)) {
+		fmt.Fprintf(&b, "%.16s %s\n", digests[instance], instance)
+	}
+	testfile.Golden(t, "digests.txt", b.String())
 }
