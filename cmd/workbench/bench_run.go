@@ -24,6 +24,7 @@ import (
 	"workbench/bench/sweep/specification"
 	"workbench/bench/sweep/store"
 	"workbench/bench/sweep/worker"
+	"workbench/model/platform"
 )
 
 // benchOptions are the flags of bench run and bench resume.
@@ -210,7 +211,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	}
 	st, err := o.openStore(s, dir, list, files)
 	if errors.Is(err, syscall.ENOSPC) { // as in the middle
-		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench run --resume goes on", err, len(tasks), len(tasks))
+		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench run --resume goes on", err, len(tasks), len(tasks)))
 	}
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	// Before the failures are forgotten: they are tried as if for the first time.
 	attempts, err := store.OpenAttempts(st, st.Missing(list.Tasks))
 	if err != nil {
-		return err
+		return onFullDisk(dir, err)
 	}
 	defer func() { err = errors.Join(err, attempts.Close()) }()
 	if o.retry {
@@ -229,7 +230,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	missing := st.Missing(tasks)
 	if len(missing) > 0 {
 		if err := st.AppendEnvironment(&here); err != nil {
-			return err
+			return onFullDisk(dir, err)
 		}
 	}
 	done := worker.NewProgress(len(tasks), missing, o.jobs)
@@ -248,9 +249,26 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 		if errors.Is(err, worker.ErrStopped) || errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%w with %d of %d tasks left: workbench bench resume %s goes on", errStopped, left, len(tasks), dir)
 		}
-		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir)
+		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir))
 	}
 	return summarise(s, o, dir, tasks, done.Snapshot())
+}
+
+// leastRoom is what a sweep needs on the disk to begin: the queue's files and some rows.
+const leastRoom = 1 << 20
+
+// onFullDisk returns err as an error of the user's that names the folder if its disk is full. The queue
+// does not say so in its errors, hence a file is tried.
+func onFullDisk(dir string, err error) error {
+	if !errors.Is(err, syscall.ENOSPC) {
+		name := filepath.Join(dir, "room")
+		tried := os.WriteFile(name, make([]byte, leastRoom), 0o644)
+		_ = os.Remove(name)
+		if !errors.Is(tried, syscall.ENOSPC) {
+			return err
+		}
+	}
+	return solve.InputError(fmt.Errorf("%s: no space left on its disk, %s are needed at least: %w", dir, platform.FormatBytes(leastRoom), err))
 }
 
 // work does the tasks through the queue in this process, which is made new: what
