@@ -19,7 +19,8 @@ func newCompare(s streams) *cli.Command {
 	o := &solveOptions{}
 	flags := append(o.instanceFlags(), o.limitFlags()...)
 	flags = append(flags, &cli.StringFlag{
-		Name: "methods", Usage: "`LIST` of methods separated by commas, or all", Value: "all",
+		Name: "methods", Aliases: []string{"method"},
+		Usage: "`LIST` of methods separated by commas, or all", Value: "all",
 		Destination: &o.methods, Category: "solver",
 	})
 	return &cli.Command{

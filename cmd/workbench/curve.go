@@ -53,7 +53,8 @@ func newCurve(s streams) *cli.Command {
 	flags = append(
 		flags,
 		&cli.StringFlag{
-			Name: "methods", Usage: "`LIST` of methods separated by commas, or all (default: the quick ones)",
+			Name: "methods", Aliases: []string{"method"},
+			Usage:       "`LIST` of methods separated by commas, or all (default: the quick ones)",
 			Destination: &o.methods, Category: "solver",
 		},
 		&cli.StringFlag{

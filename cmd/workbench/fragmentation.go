@@ -93,7 +93,8 @@ func newFragmentation(s streams) *cli.Command {
 				Destination: &o.problem, Category: "batches",
 			},
 			&cli.StringFlag{
-				Name: "method", Usage: "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)",
+				Name: "method", Aliases: []string{"methods"},
+				Usage:       "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)",
 				Destination: &o.methods, Category: "batches",
 			},
 			&cli.StringFlag{

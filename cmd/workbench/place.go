@@ -48,7 +48,10 @@ func newPlace(s streams) *cli.Command {
 				Name: "replan", Usage: "ask the planner for a little less memory where the placement does not fit", Destination: &o.replan,
 				Category: "solver",
 			},
-			&cli.StringFlag{Name: "method", Usage: "`METHOD` of placement", Value: "exact", Destination: &o.method, Category: "solver"},
+			&cli.StringFlag{
+				Name: "method", Aliases: []string{"methods"}, Usage: "`METHOD` of placement", Value: "exact", Destination: &o.method,
+				Category: "solver",
+			},
 			&cli.StringFlag{
 				Name: "time-limit", Usage: "stop each placement, and each planning, after `DURATION`", Value: "60s",
 				Destination: &o.timeLimit, Category: "solver",

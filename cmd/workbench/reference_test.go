@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,10 @@ func reference(b *strings.Builder, c *cli.Command, path string) {
 		b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	}
 	for _, f := range c.Flags {
-		names := "`--" + strings.Join(f.Names(), "`, `-") + "`"
+		var names []string
+		for _, n := range f.Names() {
+			names = append(names, "`-"+strings.Repeat("-", min(1, len(n)-1))+n+"`")
+		}
 		usage, otherwise := "", ""
 		if d, ok := f.(cli.DocGenerationFlag); ok {
 			usage = d.GetUsage()
@@ -32,7 +36,7 @@ func reference(b *strings.Builder, c *cli.Command, path string) {
 				otherwise = strings.Trim(d.GetDefaultText(), `"`)
 			}
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", names, cell(otherwise), cell(strings.ReplaceAll(usage, "`", "")))
+		fmt.Fprintf(b, "| %s | %s | %s |\n", strings.Join(names, ", "), cell(otherwise), cell(strings.ReplaceAll(usage, "`", "")))
 	}
 	if len(c.Flags) > 0 {
 		b.WriteString("\n")
@@ -67,6 +71,30 @@ func TestCommandReference(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(known), made); diff != "" {
 		t.Errorf("docs/commands.md is stale; make it again with -update:\n%s", diff)
+	}
+}
+
+// Where --method is taken --methods is, too, and the other way round.
+func TestMethodAndMethodsAreOneFlag(t *testing.T) {
+	found := 0
+	var look func(list []*cli.Command)
+	look = func(list []*cli.Command) {
+		for _, c := range list {
+			for _, f := range c.Flags {
+				one, many := slices.Contains(f.Names(), "method"), slices.Contains(f.Names(), "methods")
+				if one {
+					found++
+				}
+				if one != many {
+					t.Errorf("%s: %v", c.Name, f.Names())
+				}
+			}
+			look(c.Subcommands)
+		}
+	}
+	look(newApp(streams{strings.NewReader(""), io.Discard, io.Discard}).Commands)
+	if found < 5 {
+		t.Errorf("only %d flags", found)
 	}
 }
 

@@ -138,7 +138,8 @@ func newSolve(s streams) *cli.Command {
 	flags = append(
 		flags,
 		&cli.StringFlag{
-			Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)",
+			Name: "method", Aliases: []string{"methods"},
+			Usage:       "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)",
 			Destination: &o.method, Category: "solver",
 		},
 		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
@@ -384,6 +385,9 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	if spec == "" && o.problem == "" && !o.quiet {
 		fmt.Fprintf(s.err, "demonstration: %s of %s; workbench plan INSTANCE --gpu SIZE answers for a network of your own\n", j.Problem.Name,
 			j.Problem.Example)
+	}
+	if strings.Contains(o.method, ",") {
+		return usagef("--method %s: solve runs one method; workbench compare --methods %[1]s runs them all", o.method)
 	}
 	m, err := catalog.FindMethod(j.Problem, cmp.Or(o.method, catalog.DefaultMethod(j.Problem, j.Instance)))
 	if err != nil {
