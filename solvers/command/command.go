@@ -1,10 +1,9 @@
-// Package command solves models with solvers that are programs: CBC, GLPK, HiGHS, SCIP,
-// Gurobi and CPLEX. The model is written as a file in free MPS format, the program run
-// in a process group of its own, and its solution file and log are read. What it says is
-// judged like the answer of a linked library, by [solvers.New].
+// Package command solves models with solvers that are programs: CBC, GLPK, HiGHS, SCIP, Gurobi and CPLEX. It
+// writes the model to a file in free MPS format, runs the program in a process group of its own, and reads its
+// solution file and log. Its answer is judged like that of a linked library, by [solvers.New].
 //
-// What is lost: progress and incumbents on the way, duals, raw options, and solutions of
-// programs that are killed because they do not keep their time limit.
+// Programs do not support progress and intermediate incumbents, duals, and raw options. A program that is killed
+// because it exceeds its time limit loses its solution.
 package command
 
 import (
@@ -27,15 +26,14 @@ import (
 	"workbench/solvers"
 )
 
-// Engine runs a program. Program is its name on PATH or its path, Arguments come before
-// those of the dialect.
+// Engine runs a program. Program is its name on PATH or its path; Arguments precede those of the dialect.
 type Engine struct {
 	Dialect   *Dialect
 	Program   string
 	Arguments []string
 }
 
-// Available returns nil if the program is installed, else why not.
+// Available returns nil if the program is installed, else an error that says why not.
 func (e Engine) Available() error {
 	if _, err := exec.LookPath(e.Program); err != nil {
 		return fmt.Errorf("%w: no program %s on PATH; install it with: %s", solvers.ErrMissing, e.Program, e.Dialect.Install)
@@ -43,7 +41,7 @@ func (e Engine) Available() error {
 	return nil
 }
 
-// versions are those of programs, by path: asking costs a process.
+// versions caches the versions of programs, by path, since each query costs a process.
 var versions sync.Map
 
 // Version returns the version that the program prints, "" if it prints none.
@@ -58,7 +56,7 @@ func (e Engine) Version() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c := program(ctx, path, append(e.Arguments[:len(e.Arguments):len(e.Arguments)], e.Dialect.version...))
-	text, _ := c.CombinedOutput() // what a program without that option prints has no version
+	text, _ := c.CombinedOutput() // output without a version number yields no version
 	v := regexp.MustCompile(`\d+\.\d+(\.\d+)*`).FindString(string(text))
 	versions.Store(path, v)
 	return v
@@ -78,14 +76,14 @@ func (e Engine) Can() solvers.Features {
 type job struct {
 	p       *solvers.Problem
 	folder  string
-	start   bool    // there is a start file
+	start   bool    // a start file exists
 	seconds float64 // time limit; 0: none
-	log     string  // what the program has printed
+	log     string  // output of the program
 }
 
 func (j *job) path(name string) string { return filepath.Join(j.folder, name) }
 
-// names of the files of a job.
+// Names of the files of a job.
 const (
 	modelFile    = "model.mps"
 	solutionFile = "solution.sol"
@@ -93,8 +91,7 @@ const (
 	optionFile   = "options.txt"
 )
 
-// patience is how long an interrupted program may take to write its answer: less than
-// [solvers.New] waits.
+// patience is how long an interrupted program may take to write its answer: less than [solvers.New] waits.
 const patience = 700 * time.Millisecond
 
 // Run implements [solvers.Engine].
@@ -112,7 +109,7 @@ func (e Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, e
 	if err := j.write(); err != nil {
 		return nil, err
 	}
-	if p.Time > 0 { // a little is kept for starting it and reading its answer
+	if p.Time > 0 { // a margin remains for starting it and reading its answer
 		margin := min(p.Time/10, 100*time.Millisecond) + time.Since(begin)
 		j.seconds = max(0.01, (p.Time - margin).Seconds())
 	}
@@ -185,10 +182,10 @@ func (j *job) write() error {
 	return os.WriteFile(j.path(modelFile), text.Bytes(), 0o600)
 }
 
-// column is the name of column k in files.
+// column returns the name of column k in files.
 func column(k int) string { return "x" + strconv.Itoa(k) }
 
-// writeStart writes the values of the start that are given, a line each.
+// writeStart writes the given values of the start, one a line.
 func (j *job) writeStart(header, format, footer string) error {
 	if j.p.Start == nil {
 		return nil
@@ -212,8 +209,8 @@ func (j *job) solution() (string, error) {
 	return string(text), err
 }
 
-// point sets the value of a column by its name. Values of other names are those of columns
-// that the file has besides.
+// point sets the value of a column by its name. Other names belong to columns that the program added, and are
+// ignored.
 func (j *job) point(x []float64, name, value string) error {
 	k, err := strconv.Atoi(strings.TrimPrefix(name, "x"))
 	if err != nil || k < 0 || k >= len(x) || name[0] != 'x' {
@@ -225,20 +222,20 @@ func (j *job) point(x []float64, name, value string) error {
 	return nil
 }
 
-// bound returns what a bound on the minimised objective says in the user's sense.
+// bound converts a bound on the minimised objective to the user's sense.
 func (j *job) bound(b float64) float64 {
 	return float64(j.p.Model.Sense)*b + j.p.Model.Offset
 }
 
-// claim is what a phrase of a program claims.
+// claim maps a phrase in a program's output to a status.
 type claim struct {
 	phrase string
 	status solvers.Status
 	stop   solvers.Stop
 }
 
-// answer makes an answer of the first claim whose phrase is in text, a point, nil: none,
-// and a bound, NaN: none.
+// answer returns the answer for the first claim whose phrase is in text, with a point, nil: none, and a bound,
+// NaN: none.
 func (j *job) answer(claims []claim, text string, x []float64, bound float64) (*solvers.Answer, error) {
 	for _, c := range claims {
 		if !strings.Contains(text, c.phrase) {

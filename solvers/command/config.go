@@ -13,25 +13,25 @@ import (
 	"workbench/model/nearest"
 )
 
-// Named is an engine of the configuration.
+// Named is a configured engine.
 type Named struct {
 	Name   string
 	Engine Engine
 }
 
-// Configured returns the programs of the file workbench/solvers.yaml in the user's folder of
-// configurations ($XDG_CONFIG_HOME, ~/.config), a list such as
+// Configured returns the programs of the file workbench/solvers.yaml in the user's configuration folder
+// ($XDG_CONFIG_HOME, ~/.config), a list such as
 //
 //   - name: scip-9
 //     command: /opt/scip/bin/scip
 //     arguments: [-s, settings.set]
 //     dialect: scip
 //
-// dialect may be left out where it is the name. No file is no program.
+// dialect may be omitted if it equals the name. A missing file means no programs.
 func Configured() ([]Named, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return nil, nil // nobody has a home here
+		return nil, nil // there is no home folder
 	}
 	path := filepath.Join(folder, "workbench", "solvers.yaml")
 	text, err := os.ReadFile(path)

@@ -13,23 +13,24 @@ import (
 	"workbench/solvers"
 )
 
-// Dialect is how a program is called and answers.
+// Dialect describes how a program is called and how it answers.
 type Dialect struct {
 	Name    string
-	Program string // as it is usually called
-	Install string // what installs it
-	// Lost are features of a linked library that are lost, besides those that all commands lose.
+	Program string // its usual name
+	Install string // the command that installs it
+	// Lost names features of a linked library that this program lacks, in addition to those that all programs
+	// lack.
 	Lost string
 
 	can       solvers.Features
 	version   []string // arguments that print the version
-	exit      int      // the greatest exit status of an answer
-	accepted  string   // what its log says of a start that it takes
+	exit      int      // the greatest exit status of a valid answer
+	accepted  string   // the phrase in its log when it accepts a start
 	arguments func(j *job) ([]string, error)
 	read      func(j *job) (*solvers.Answer, error)
 }
 
-// Dialects returns those that are built in.
+// Dialects returns the built-in dialects.
 func Dialects() []*Dialect {
 	const gaps = solvers.CanRelGap | solvers.CanAbsGap
 	return []*Dialect{
@@ -99,7 +100,7 @@ func cbcArguments(j *job) ([]string, error) {
 		given(p.Threads > 1, "-threads", strconv.Itoa(p.Threads)),
 		given(p.Attempt > 0, "-preprocess", "off"),
 		given(j.start, "-mipstart", startFile),
-		// The text has 8 digits, the other file all.
+		// The text has 8 digits, the other file all digits.
 		[]string{"-solve", "-saveSolution", cbcPoint, "-solution", solutionFile, "-quit"},
 	), nil
 }
@@ -115,7 +116,7 @@ func readCBC(j *job) (*solvers.Answer, error) {
 	objective := math.NaN()
 	if raw, err := os.ReadFile(j.path(cbcPoint)); err == nil && !strings.Contains(head, "no integer solution") {
 		var size [2]int32
-		_ = binary.Read(bytes.NewReader(raw), binary.NativeEndian, size[:]) // a short file does not fit below
+		_ = binary.Read(bytes.NewReader(raw), binary.NativeEndian, size[:]) // a short file fails the comparison below
 		rows, cols := int(size[0]), int(size[1])
 		if cols != n || len(raw) != 16+16*(rows+cols) {
 			return nil, fmt.Errorf("its file of the point is of %d rows and %d columns in %d bytes, not of this model", rows, cols, len(raw))
@@ -139,7 +140,7 @@ func readCBC(j *job) (*solvers.Answer, error) {
 		{"Stopped", solvers.NoSolution, solvers.Unknown},
 		{"unknown", solvers.Numerical, solvers.NotStopped},
 	}, head, x, bound)
-	// CBC 2.10 reports an optimum of 1536 as 2304, and says this.
+	// CBC 2.10 reports an optimum of 1536 as 2304, with this message.
 	if err == nil && strings.Contains(j.log, "try without preprocessing") {
 		a.Status, a.Note = solvers.Numerical, "CBC says: try without preprocessing"
 	}
@@ -149,7 +150,7 @@ func readCBC(j *job) (*solvers.Answer, error) {
 	return a, err
 }
 
-// feasibleIn reports whether CBC's log says that it has a solution.
+// feasibleIn reports whether CBC's log reports a solution.
 func feasibleIn(log string) bool { return !strings.Contains(log, "No feasible solution found") }
 
 // ---- GLPK
@@ -190,7 +191,7 @@ func readGLPK(j *job) (*solvers.Answer, error) {
 				return nil, fmt.Errorf("its solution file has the column %.40q", f[1])
 			}
 			at := 2
-			if strings.HasPrefix(status, "bas") { // numberAfter the status of the column
+			if strings.HasPrefix(status, "bas") { // the number after the status of the column
 				at = 3
 			}
 			if at < len(f) {
@@ -353,7 +354,7 @@ func gurobiArguments(j *job) ([]string, error) {
 func readGurobi(j *job) (*solvers.Answer, error) {
 	var x []float64
 	text, err := j.solution()
-	if err == nil { // there is none without a solution
+	if err == nil { // without a solution there is no file
 		x = make([]float64, len(j.p.Model.Cost))
 		for line := range strings.Lines(text) {
 			if f := strings.Fields(line); len(f) == 2 && f[0] != "#" {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// program returns the command in a process group of its own. When ctx ends it is interrupted,
-// and killed if it goes on.
+// program returns the command in a process group of its own. When ctx ends it is interrupted, and killed if it
+// continues.
 func program(ctx context.Context, path string, arguments []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, arguments...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -18,9 +18,9 @@ func program(ctx context.Context, path string, arguments []string) *exec.Cmd {
 	return c
 }
 
-// reap kills what the command has left behind.
+// reap kills processes that the command left running.
 func reap(c *exec.Cmd) {
 	if c.Process != nil {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // nothing may be left
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // a remaining process is killed
 	}
 }
