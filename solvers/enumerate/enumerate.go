@@ -1,13 +1,10 @@
-// Package enumerate solves small mixed-integer programs by trying every value
-// of every integer column, in plain Go. It is the judge of the other backends
-// on random models and the specimen on which the conformance suite is tested;
-// it is of no use for anything larger.
+// Package enumerate solves small mixed-integer programs by enumerating all values of the integer columns, in plain
+// Go. It judges the other backends on random models, and the conformance suite is tested on it; it is unsuitable
+// for larger models.
 //
-// The search goes depth first through the integer columns and leaves a branch
-// when a row can no longer be met or the objective can no longer improve, by
-// interval arithmetic; the continuous columns are solved for at the leaves by a
-// dense simplex method. It knows no cuts, no relaxation and no presolve: little
-// that could be wrong.
+// The search goes depth first through the integer columns. It prunes, by interval arithmetic, when a row can no
+// longer be satisfied or the objective can no longer improve. At the leaves a dense simplex method solves for the
+// continuous columns. It has no cuts, no relaxation and no presolve, so that little can be wrong.
 package enumerate
 
 import (
@@ -21,7 +18,7 @@ import (
 	"workbench/solvers"
 )
 
-// The largest models taken.
+// Limits on the size of models.
 const (
 	maxCombinations = 1 << 31 // of integer values
 	maxContinuous   = 200     // columns
@@ -43,8 +40,8 @@ func (Engine) Can() solvers.Features {
 		solvers.CanStart | solvers.CanProgress | solvers.CanLog | solvers.CanDuals
 }
 
-// Run implements [solvers.Engine]. Models beyond its limits are refused with
-// ErrUnsupported, as it does not claim CanLarge.
+// Run implements [solvers.Engine]. Models beyond its limits are rejected with ErrUnsupported, as the engine lacks
+// CanLarge.
 func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, error) {
 	s, err := newSearch(ctx, p)
 	if err != nil {
@@ -85,15 +82,15 @@ type search struct {
 
 	integers, continuous []int
 	columns              [][]entry // by column
-	lower, upper         []float64 // of integer columns: what is still allowed
+	lower, upper         []float64 // of integer columns: the remaining range
 	x                    []float64 // values fixed so far
-	rowMin, rowMax       []float64 // least and greatest activity given x
+	rowMin, rowMax       []float64 // minimum and maximum activity given x
 	undo                 []change
-	floor                float64 // least objective given x
+	floor                float64 // minimum objective given x
 
 	best    []float64
 	bestObj float64
-	proven  float64 // least floor of the branches left because of the objective
+	proven  float64 // minimum floor of the branches pruned by the objective
 	dual    *solvers.Duals
 	nodes   int64
 	limit   int64 // < 0: none
@@ -102,7 +99,7 @@ type search struct {
 
 	stop      solvers.Stop
 	unbounded bool
-	done      bool // no need to look further
+	done      bool // the search is complete
 }
 
 func newSearch(ctx context.Context, p *solvers.Problem) (*search, error) {
@@ -150,10 +147,10 @@ func newSearch(ctx context.Context, p *solvers.Problem) (*search, error) {
 	return s, nil
 }
 
-// s0 is the part of the least objective that no column changes.
+// s0 returns the constant part of the objective.
 func s0(d *milp.Data) float64 { return float64(d.Sense) * d.Offset }
 
-// least returns the least a·x for x in [lo, up], where 0·∞ is 0.
+// least returns the minimum of a·x for x in [lo, up], where 0·∞ is 0.
 func least(a, lo, up float64) float64 {
 	switch {
 	case a > 0:
@@ -164,8 +161,7 @@ func least(a, lo, up float64) float64 {
 	return 0
 }
 
-// descend tries all values of the integers from depth on, those first that the
-// objective likes best.
+// descend tries all values of the integer columns from depth on, the best for the objective first.
 func (s *search) descend(depth int) {
 	if s.hopeless() {
 		return
@@ -207,8 +203,7 @@ func (s *search) fix(j int, v float64) {
 	s.floor += c*v - least(c, lo, up)
 }
 
-// unfix restores what fix changed: values are kept rather than subtracted, so
-// that errors do not add up.
+// unfix restores what fix changed from stored values, so that rounding errors do not accumulate.
 func (s *search) unfix(mark int, floor float64) {
 	for k := len(s.undo) - 1; k >= mark; k-- {
 		c := s.undo[k]
@@ -217,7 +212,7 @@ func (s *search) unfix(mark int, floor float64) {
 	s.undo, s.floor = s.undo[:mark], floor
 }
 
-// hopeless reports whether no solution below here is wanted.
+// hopeless reports whether the subtree can be pruned.
 func (s *search) hopeless() bool {
 	for i := range s.rowMin {
 		if slack := 1e-9 * math.Max(1, math.Abs(s.rowMin[i])); s.rowMin[i] > s.d.RowUpper[i]+slack {
@@ -238,7 +233,7 @@ func (s *search) hopeless() bool {
 	return true
 }
 
-// tick counts a node and looks at the limits, at the clock now and then.
+// tick counts a node and checks the limits, the clock only occasionally.
 func (s *search) tick() {
 	if s.limit >= 0 && s.nodes >= s.limit {
 		s.end(solvers.Nodes)
@@ -249,15 +244,15 @@ func (s *search) tick() {
 	}
 }
 
-// look ends the search if its context has, and says how far it is.
+// look ends the search if its context has ended, and reports progress.
 func (s *search) look() {
 	switch s.ctx.Err() {
 	case nil:
-	case context.DeadlineExceeded: // that of the wrapper, in another process, may come a little later
+	case context.DeadlineExceeded: // that of the wrapper, in another process, may come slightly later
 		s.end(solvers.Time)
 		return
 	default:
-		s.end(solvers.Unknown) // the wrapper knows which
+		s.end(solvers.Unknown) // the wrapper knows the reason
 		return
 	}
 	if now := time.Now(); now.After(s.nextSay) {
@@ -266,7 +261,7 @@ func (s *search) look() {
 	}
 }
 
-// sayEvery is how often the search reports progress between incumbents.
+// sayEvery is the interval between progress reports without a new incumbent.
 const sayEvery = 100 * time.Millisecond
 
 func (s *search) end(why solvers.Stop) {
@@ -302,8 +297,7 @@ func (s *search) leaf() {
 	}
 }
 
-// linear is the model in the continuous columns, the integers moved to the
-// sides.
+// linear returns the model in the continuous columns, with the fixed integers moved to the sides.
 func (s *search) linear() *linear {
 	n, m := len(s.continuous), len(s.rowMin)
 	l := &linear{
@@ -362,11 +356,10 @@ func (s *search) duals(row []float64) *solvers.Duals {
 	return d
 }
 
-// startNodes is how many nodes the completion of a partial start may cost.
+// startNodes limits the nodes for the completion of a partial start.
 const startNodes = 10_000
 
-// tryStart searches below the values of start for one solution, and reports
-// whether there is one.
+// tryStart searches the subtree of start for one solution, and reports whether there is one.
 func (s *search) tryStart(start []float64) bool {
 	if start == nil {
 		return false
@@ -387,7 +380,7 @@ func (s *search) tryStart(start []float64) bool {
 		s.stop, s.done = solvers.NotStopped, false
 	}
 	s.limit = limit
-	// Branches were left only within the start's own.
+	// Only branches within the subtree of the start were pruned.
 	s.proven = math.Inf(1)
 	return s.best != nil
 }

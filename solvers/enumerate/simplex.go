@@ -2,8 +2,8 @@ package enumerate
 
 import "math"
 
-// tolerance is for reduced costs, pivots and infeasibilities of the tableau,
-// whose numbers are of moderate size: see Engine's limits.
+// tolerance applies to reduced costs, pivots and infeasibilities of the tableau, whose numbers are of moderate
+// size: see Engine's limits.
 const tolerance = 1e-9
 
 // verdict of a linear program.
@@ -24,9 +24,8 @@ type linear struct {
 	a                  []float64 // len(rowLower) × len(cost)
 }
 
-// tableau is linear in the form min c·s, T s = b, s ≥ 0, b ≥ 0: columns are
-// shifted to a finite bound or split, sides become rows with slacks, and every
-// row has an artificial column. The artificial columns stay to the end, barred
+// tableau is linear in the form min c·s, T s = b, s ≥ 0, b ≥ 0: columns are shifted to a finite bound or split,
+// sides become rows with slacks, and every row has an artificial column. The artificial columns remain, barred
 // from the basis, because their reduced costs are the duals.
 type tableau struct {
 	rows, cols int // cols counts shifted, slack and artificial columns
@@ -34,7 +33,7 @@ type tableau struct {
 	t          []float64
 	basis      []int
 	reduced    []float64 // reduced costs and, last, minus the objective
-	// Where things come from:
+	// The mapping to the original program:
 	column []int     // of a shifted column: the original
 	sign   []float64 // of a shifted column: x = shift + sign·s + …
 	shift  []float64 // by original column
@@ -238,9 +237,8 @@ func (t *tableau) pivot(leave, enter int) {
 	t.basis[leave] = enter
 }
 
-// expelArtificials pivots the artificial columns out of the basis. One that
-// stays marks a redundant row, whose structural entries are all zero, so that it
-// stays at zero.
+// expelArtificials pivots the artificial columns out of the basis. An artificial that remains basic marks a
+// redundant row, whose structural entries are all zero, so that it remains zero.
 func (t *tableau) expelArtificials() {
 	for i, b := range t.basis {
 		if !t.artificial(b) {
@@ -265,7 +263,7 @@ func (t *tableau) primal() []float64 {
 	return x
 }
 
-// duals reads the dual of each row off its artificial column, whose cost is 0.
+// duals returns the dual of each row, taken from its artificial column, whose cost is 0.
 func (t *tableau) duals(rows int) []float64 {
 	y := make([]float64, rows)
 	for i, o := range t.owner {
