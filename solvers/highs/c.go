@@ -19,7 +19,7 @@ import (
 	"workbench/solvers"
 )
 
-// instance is one HiGHS. Its methods are one call each.
+// instance is one HiGHS instance. Each method is one call.
 type instance struct{ c *C.shim }
 
 // errMemory is the error of a call that ran out of memory.
@@ -35,7 +35,7 @@ func newInstance(sink cgo.Handle) (instance, error) {
 
 func (h instance) free() { C.shim_free(h.c) }
 
-// stop asks the running solve to end. It may be called from any goroutine.
+// stop interrupts the running solve. It may be called from any goroutine.
 func (h instance) stop() { C.shim_stop(h.c) }
 
 // failure returns the error of a call that returned rc.
@@ -83,8 +83,7 @@ const (
 	stringOption = C.SHIM_STRING
 )
 
-// optionType returns the type of an option, and false if there is none of the
-// name.
+// optionType returns the type of an option, and false if no option has the name.
 func (h instance) optionType(name string) (kind int, ok bool) {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -102,8 +101,8 @@ func (h instance) options() []string {
 	return names
 }
 
-// set sets an option to a bool, int, float64 or string, whichever it takes, and
-// reports whether HiGHS accepted it.
+// set sets an option to a bool, int, float64 or string, according to its type, and reports whether HiGHS accepted
+// it.
 func (h instance) set(name string, value any) bool {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -135,7 +134,7 @@ func cbool(b bool) C.int {
 func doubles(s []float64) *C.double { return (*C.double)(unsafe.SliceData(s)) }
 func int32s(s []int32) *C.int32_t   { return (*C.int32_t)(unsafe.SliceData(s)) }
 
-// pass gives HiGHS a copy of d. integer is nil if no column is.
+// pass gives HiGHS a copy of d. integer is nil if no column is integer.
 func (h instance) pass(d *milp.Data, integer []int32) error {
 	rc := C.shim_pass(h.c, C.int(len(d.Cost)), C.int(len(d.RowLower)), C.int(len(d.Col)),
 		C.int(d.Sense), C.double(d.Offset), doubles(d.Cost), doubles(d.Lower), doubles(d.Upper),
@@ -143,7 +142,7 @@ func (h instance) pass(d *milp.Data, integer []int32) error {
 	if rc == 0 {
 		return nil
 	}
-	// A warning may mean that something was left out.
+	// A warning may mean that some data was omitted.
 	if cols, rows, nonzeros := h.size(); rc > 0 && cols == len(d.Cost) && rows == len(d.RowLower) && nonzeros == len(d.Col) {
 		return nil
 	}
@@ -156,26 +155,25 @@ func (h instance) size() (cols, rows, nonzeros int) {
 	return int(c), int(r), int(n)
 }
 
-// start gives values of integer columns. HiGHS may refuse them, in which case it
-// begins without.
+// start passes values of integer columns. HiGHS may reject them and then starts without.
 func (h instance) start(index []int32, value []float64) {
 	C.shim_start(h.c, C.int(len(index)), int32s(index), doubles(value))
 }
 
-// run solves. Limits and interrupts return a warning, some failures with a model
-// status an error: the model status tells.
+// run solves. Limits and interrupts return a warning, some failures with a model status an error: the model status
+// is decisive.
 func (h instance) run() (rc int) { return int(C.shim_run(h.c)) }
 
-// log has HiGHS send its log lines. It reports whether it could.
+// log directs HiGHS's log lines to the callback. It reports whether that succeeded.
 func (h instance) log() bool { return C.shim_log(h.c) == 0 }
 
 func (h instance) modelStatus() int { return int(C.shim_model_status(h.c)) }
 
-// lastStatus is the greatest model status there is.
+// lastStatus returns the greatest model status.
 func lastStatus() int { return int(C.shim_last_status()) }
 
-// infoInt, infoInt64 and infoDouble return the value of an info, or what it is
-// otherwise if there is none of the name or it is not known.
+// infoInt, infoInt64 and infoDouble return the value of an info, or otherwise if no info has the name or its value
+// is not known.
 func (h instance) infoInt(name string, otherwise int) int {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -214,8 +212,8 @@ func (h instance) solution(x, colDual, rowDual []float64) error {
 	return nil
 }
 
-// goOn forgets an earlier stop and starts the clock of the time limit, which
-// HiGHS would let run on over the runs of an instance.
+// goOn clears an earlier stop and restarts the clock of the time limit, which HiGHS otherwise accumulates over the
+// runs of an instance.
 func (h instance) goOn() { C.shim_go_on(h.c) }
 
 func (h instance) setBounds(col int32, lower, upper float64) error {
@@ -245,7 +243,7 @@ func (h instance) setCoef(row, column int32, value float64) error {
 	return check("changeCoeff", C.shim_coef(h.c, C.int(row), C.int(column), C.double(value)))
 }
 
-// presolve returns the size of what presolve leaves.
+// presolve returns the size of the presolved model.
 func (h instance) presolve() (solvers.Presolved, error) {
 	var cols, rows, nonzeros C.int
 	if rc := C.shim_presolve(h.c, &cols, &rows, &nonzeros); rc < 0 {
@@ -268,7 +266,7 @@ func (h instance) ray(rows int) []float64 {
 	return y
 }
 
-// check makes an error of a return code.
+// check returns an error for a failing return code.
 func check(call string, rc C.int) error {
 	if rc != 0 {
 		return failure(call, int(rc))
@@ -300,12 +298,12 @@ func (h instance) model() (d milp.Data, integer []int32, err error) {
 	if rc != 0 {
 		return d, nil, failure("getLp", int(rc))
 	}
-	d.Start[rows] = int32(nonzeros) // HiGHS fills one a row
+	d.Start[rows] = int32(nonzeros) // HiGHS sets only the first entry of each row
 	d.Sense, d.Offset = milp.Sense(sense), float64(offset)
 	return d, integer, nil
 }
 
-// colName and rowName return a name of at most so many characters, "" if there is none.
+// colName and rowName return a name of at most longest characters, "" if there is none.
 func (h instance) colName(j, longest int) string {
 	return name(longest, func(c *C.char) C.int { return C.shim_col_name(h.c, C.int(j), c) })
 }
@@ -314,7 +312,7 @@ func (h instance) rowName(i, longest int) string {
 	return name(longest, func(c *C.char) C.int { return C.shim_row_name(h.c, C.int(i), c) })
 }
 
-// name has a name copied into a buffer, whose size HiGHS does not ask for.
+// name copies a name into a buffer; HiGHS does not check its size.
 func name(longest int, get func(*C.char) C.int) string {
 	buffer := make([]byte, longest+1)
 	if get((*C.char)(unsafe.Pointer(unsafe.SliceData(buffer)))) != 0 {

@@ -1,14 +1,12 @@
-// Package highs solves models with HiGHS, the open-source solver of linear and
-// mixed-integer programs (https://highs.dev).
+// Package highs solves models with HiGHS, the open-source solver of linear and mixed-integer programs
+// (https://highs.dev).
 //
-// The library is found by pkg-config and linked into the program; versions 1.7
-// to 1.15 are supported. Built without cgo, or with the tag nohighs, the package
-// still compiles and every call answers [solvers.ErrMissing].
+// The library is found by pkg-config and linked into the program; versions 1.7 to 1.15 are supported. Built
+// without cgo, or with the tag nohighs, the package still compiles and every call returns [solvers.ErrMissing].
 //
-// The package converts and maps, nothing else. Everything that HiGHS does badly
-// or not at all (checking the model, checking the answer, leaving behind a solve
-// that does not end) is done for all libraries by [solvers.New]. Only [New] is
-// of interest, except to those who wrap engines in something else.
+// The package only converts data. What HiGHS does not do reliably (checking the model, checking the answer,
+// abandoning a solve that does not end) is done for all libraries by [solvers.New]. Most callers need only [New];
+// [Engine] is for those who wrap engines.
 package highs
 
 import "workbench/solvers"
@@ -19,8 +17,8 @@ type Engine struct{}
 // New returns the checked backend.
 func New() solvers.Backend { return solvers.New(Engine{}) }
 
-// Can implements [solvers.Engine]. It is the same where HiGHS is missing, so
-// that a solve is refused for the reason that matters.
+// Can implements [solvers.Engine]. It does not depend on whether HiGHS is present, so that a missing library is
+// reported as such.
 func (Engine) Can() solvers.Features {
 	return solvers.CanInteger | solvers.CanRelGap | solvers.CanAbsGap | solvers.CanThreads |
 		solvers.CanSeed | solvers.CanNodes | solvers.CanStart | solvers.CanProgress | solvers.CanLog |

@@ -13,12 +13,12 @@ import (
 	"workbench/solvers"
 )
 
-// lp is an instance that stays. HiGHS keeps its scheduler per OS thread, so all
-// calls are made on a goroutine that has one of its own.
+// lp is a persistent instance. HiGHS keeps its scheduler per OS thread, so all calls are made on a goroutine with
+// a thread of its own.
 type lp struct {
 	calls      chan func(instance)
 	cols, rows int
-	lost       error // why nothing is to be had of it any more
+	lost       error // why it can no longer be used
 }
 
 // OpenLP implements [solvers.LPEngine].
@@ -29,7 +29,7 @@ func (Engine) OpenLP(d *milp.Data) (solvers.LP, error) {
 	p := &lp{calls: make(chan func(instance)), cols: len(d.Cost), rows: len(d.RowLower)}
 	opened := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for good, as in Run
+		runtime.LockOSThread() // permanently, as in Run
 		err := use(&sink{deaf: true}, func(h instance) error {
 			if err := h.loadLP(d); err != nil {
 				return err
@@ -50,8 +50,8 @@ func (Engine) OpenLP(d *milp.Data) (solvers.LP, error) {
 	return p, nil
 }
 
-// loadLP sets the options and passes the model. Presolve would cost the basis
-// and the ray; tolerances are as tight as HiGHS can be relied on to be.
+// loadLP sets the options and passes the model. Presolve is off, because it would discard the basis and the ray.
+// Tolerances are the tightest at which HiGHS is reliable.
 func (h instance) loadLP(d *milp.Data) error {
 	for _, o := range []struct {
 		name  string
@@ -81,11 +81,10 @@ const (
 	primalSimplex = 4
 )
 
-// lateness is how long HiGHS may take to return after the end of its time before
-// it is left behind.
+// lateness is how long HiGHS may take to return after the end of its time before it is abandoned.
 const lateness = time.Second
 
-// do makes calls with the instance. A program that is left behind makes no more.
+// do makes calls with the instance. An abandoned program makes no more calls.
 func (p *lp) do(ctx context.Context, call func(h instance) error) error {
 	if p.lost != nil {
 		return p.lost
@@ -163,8 +162,7 @@ func (p *lp) SetCoef(row, column int32, value float64) error {
 	return p.do(context.Background(), func(h instance) error { return h.setCoef(row, column, value) })
 }
 
-// ways to solve, in the order in which they are tried; an attempt begins with
-// the one of its number.
+// ways lists algorithms in the order in which they are tried; attempt k begins with the k-th.
 var ways = [...]struct {
 	strategy int
 	scratch  bool
@@ -174,15 +172,15 @@ var ways = [...]struct {
 	{dualSimplex, true},
 }
 
-// Solve implements [solvers.LP]. What HiGHS calls unknown, or infeasible without
-// a reason, which the primal simplex does, is solved again in another way.
+// Solve implements [solvers.LP]. If HiGHS returns unknown, or infeasible without a ray, as the primal simplex
+// does, it is called again with another algorithm.
 func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPResult, error) {
 	if o.Time > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Time)
 		defer cancel()
 	}
-	found := make(chan *solvers.LPResult, 1) // not a variable: HiGHS may be left behind
+	found := make(chan *solvers.LPResult, 1) // not a variable: the call may be abandoned
 	err := p.do(ctx, func(h instance) error {
 		r, err := p.solve(ctx, h, o)
 		found <- r
@@ -214,7 +212,7 @@ func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOpti
 	h.goOn()
 	h.set("simplex_strategy", strategy)
 	seconds := math.Inf(1)
-	if end, ok := ctx.Deadline(); ok { // HiGHS looks at its own clock more often
+	if end, ok := ctx.Deadline(); ok { // HiGHS checks its own clock more often
 		seconds = max(0, time.Until(end).Seconds())
 	}
 	h.set("time_limit", seconds)
@@ -229,7 +227,7 @@ func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOpti
 	}
 	h.set("objective_bound", cutoff)
 	if ctx.Err() != nil {
-		h.stop() // now: AfterFunc may come when a small program is solved
+		h.stop() // at once: AfterFunc may fire after a small program is solved
 	}
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
@@ -238,7 +236,7 @@ func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOpti
 	})
 	rc := h.run()
 	if !unwatch() {
-		<-ended // a later goOn is not to be overtaken
+		<-ended // stop must not follow a later goOn
 	}
 	if rc < -1 {
 		return nil, failure("run", rc)

@@ -10,7 +10,7 @@ import (
 	"workbench/solvers"
 )
 
-// Available returns nil if HiGHS can be used, else why not.
+// Available returns nil if HiGHS can be used, else an error that says why not.
 func Available() error {
 	return fmt.Errorf("%w: HiGHS is not built in; build with CGO_ENABLED=1, a C++ compiler, HiGHS and without the tag nohighs",
 		solvers.ErrMissing)

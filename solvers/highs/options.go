@@ -13,14 +13,14 @@ import (
 	"workbench/solvers"
 )
 
-// taken are the options of HiGHS that fields of [solvers.Options] stand for.
+// taken maps options of HiGHS to the fields of [solvers.Options] that set them.
 var taken = map[string]string{
 	"time_limit": "Time", "mip_rel_gap": "RelGap", "mip_abs_gap": "AbsGap", "threads": "Threads",
 	"random_seed": "Seed", "mip_max_nodes": "Nodes", "solve_relaxation": "Relax",
 	"output_flag": "Log", "log_to_console": "Log",
 }
 
-// configure sets all options but the time limit.
+// configure sets all options except the time limit.
 func (h instance) configure(p *solvers.Problem) error {
 	presolve := "choose"
 	if p.Attempt > 0 {
@@ -42,8 +42,8 @@ func (h instance) configure(p *solvers.Problem) error {
 		{"mip_rel_gap", p.RelGap},
 		{"mip_abs_gap", p.AbsGap},
 		{"mip_max_nodes", int(nodes)},
-		// HiGHS drops entries up to 1e-9 and refuses those from 1e15 on, both
-		// included. Problems may have these two.
+		// HiGHS drops entries up to 1e-9 and rejects those from 1e15 on, both included. Problems may contain these
+		// two.
 		{"small_matrix_value", 1e-12},
 		{"large_matrix_value", 1e16},
 	} {
@@ -51,9 +51,8 @@ func (h instance) configure(p *solvers.Problem) error {
 			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
 		}
 	}
-	// HiGHS 1.10.0 can prove a wrong optimum after a restart: the bound jumps to
-	// the incumbent (testdata/restart.mps). Versions without the option are as
-	// they are.
+	// HiGHS 1.10.0 can report a wrong optimum after a restart: the bound jumps to the incumbent
+	// (testdata/restart.mps). Versions without the option are left unchanged.
 	if _, known := h.optionType("mip_allow_restart"); known {
 		h.set("mip_allow_restart", false)
 	}
@@ -65,14 +64,13 @@ func (h instance) configure(p *solvers.Problem) error {
 	return nil
 }
 
-// openLog begins to log, after the options are set: mistakes in those are
-// errors, not log lines.
+// openLog starts logging after the options are set: mistakes in those are errors, not log lines.
 //
-// Up to 1.13.0 a log callback replaces the console, but is called only if the
-// console would be written to; later the two are independent.
+// Up to 1.13.0 a log callback replaces the console, but is called only if the console would be written to; later
+// the two are independent.
 func (h instance) openLog() {
 	if !h.log() {
-		return // else it would be the console
+		return // otherwise the log would go to the console
 	}
 	have, _ := libraryVersion()
 	h.set("log_to_console", have.less(version{1, 13, 1}))
@@ -104,7 +102,7 @@ func (h instance) setRaw(p *solvers.Problem, name, value string) error {
 	return nil
 }
 
-// parseOption returns value as the type of option that kind is.
+// parseOption converts value to the type kind of an option.
 func parseOption(kind int, value string) (any, error) {
 	switch kind {
 	case boolOption:

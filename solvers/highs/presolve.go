@@ -18,7 +18,7 @@ func (Engine) Presolve(ctx context.Context, p *solvers.Problem) (size solvers.Pr
 	done := make(chan error, 1)
 	found := make(chan solvers.Presolved, 1)
 	go func() {
-		runtime.LockOSThread() // for good, as in Run
+		runtime.LockOSThread() // permanently, as in Run
 		done <- use(&sink{p: p, deaf: true}, func(h instance) error {
 			if err := h.load(p); err != nil {
 				return err
@@ -35,7 +35,7 @@ func (Engine) Presolve(ctx context.Context, p *solvers.Problem) (size solvers.Pr
 			return size, err
 		}
 		return <-found, nil
-	case <-ctx.Done(): // left behind, until its time limit
+	case <-ctx.Done(): // abandoned, until its time limit
 		return size, ctx.Err()
 	}
 }

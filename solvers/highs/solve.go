@@ -17,12 +17,12 @@ import (
 	"workbench/solvers"
 )
 
-// Available returns nil if HiGHS can be used, else why not.
+// Available returns nil if HiGHS can be used, else an error that says why not.
 func Available() error {
 	have, text := libraryVersion()
 	built := headerVersion()
 	if have.major != built.major || have.minor != built.minor {
-		// The layout of what callbacks receive changes with minor versions.
+		// The layout of the callback data changes with minor versions.
 		return fmt.Errorf("%w: built with the headers of HiGHS %d.%d, but the library is %s: build again",
 			solvers.ErrMissing, built.major, built.minor, text)
 	}
@@ -38,15 +38,14 @@ func Version() string {
 // Name implements [solvers.Engine].
 func (Engine) Name() string { return "highs " + Version() }
 
-// Run implements [solvers.Engine]. It locks its OS thread for good.
+// Run implements [solvers.Engine]. It locks its OS thread permanently.
 func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, error) {
 	begin := time.Now()
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	// HiGHS keeps its task scheduler per OS thread and refuses another number
-	// of threads on one. Never unlocked, the OS thread ends with the goroutine
-	// and the scheduler with it.
+	// HiGHS keeps its task scheduler per OS thread and rejects a different number of threads on it. The thread is
+	// never unlocked, so that it ends with the goroutine and the scheduler with it.
 	runtime.LockOSThread()
 	s := &sink{p: p}
 	var a *solvers.Answer
@@ -87,8 +86,8 @@ func (h instance) load(p *solvers.Problem) error {
 	return nil
 }
 
-// timeLimit returns the seconds that HiGHS gets of a time limit of which used
-// is gone. It keeps a little for reading and checking the answer.
+// timeLimit returns the seconds that HiGHS gets of a time limit, used of which have elapsed. It leaves a margin
+// for reading and checking the answer.
 func timeLimit(limit, used time.Duration) float64 {
 	margin := min(limit/20, 50*time.Millisecond)
 	return max(0, limit-used-margin).Seconds()
@@ -103,7 +102,7 @@ func (h instance) runUntil(ctx context.Context, s *sink) (*solvers.Answer, error
 	})
 	rc := h.run()
 	if !unwatch() {
-		<-ended // h is not to be freed before
+		<-ended // h may only be freed after this
 	}
 	if s.panicked != nil {
 		panic(s.panicked)
@@ -111,8 +110,8 @@ func (h instance) runUntil(ctx context.Context, s *sink) (*solvers.Answer, error
 	return h.answer(s.p, rc)
 }
 
-// integrality returns the types of columns for HiGHS, nil if all are
-// continuous: then it solves a linear program.
+// integrality returns the types of columns for HiGHS, nil if all are continuous: HiGHS then solves a linear
+// program.
 func integrality(integer []bool) []int32 {
 	var kinds []int32
 	for j, is := range integer {
@@ -127,7 +126,7 @@ func integrality(integer []bool) []int32 {
 	return kinds
 }
 
-// sparse returns the values of start that are given.
+// sparse returns the given values of start.
 func sparse(start []float64) (index []int32, value []float64) {
 	for j, v := range start {
 		if !math.IsNaN(v) {
@@ -137,7 +136,7 @@ func sparse(start []float64) (index []int32, value []float64) {
 	return index, value
 }
 
-// agrees reports whether x has the values of start that are given.
+// agrees reports whether x has the given values of start.
 func agrees(x, start []float64) bool {
 	for j, v := range start {
 		if math.Abs(x[j]-v) > 0.5 { // false for NaN
@@ -147,7 +146,7 @@ func agrees(x, start []float64) bool {
 	return true
 }
 
-// answer reads what HiGHS found, after its run returned rc.
+// answer returns the results of HiGHS, after its run returned rc.
 func (h instance) answer(p *solvers.Problem, rc int) (*solvers.Answer, error) {
 	if rc < -1 {
 		return nil, failure("run", rc)
@@ -190,8 +189,8 @@ const (
 
 // takePoint reads the solution, and the duals of an optimal linear program.
 //
-// HiGHS has the signs of [solvers.Duals] for either sense: the dual of a row is
-// the derivative of the objective, as given, with respect to its active side.
+// HiGHS has the signs of [solvers.Duals] for either sense: the dual of a row is the derivative of the objective,
+// as given, with respect to its active side.
 func (h instance) takePoint(p *solvers.Problem, a *solvers.Answer, mip bool) error {
 	d := &p.Model
 	a.X = make([]float64, len(d.Cost))
@@ -202,8 +201,8 @@ func (h instance) takePoint(p *solvers.Problem, a *solvers.Answer, mip bool) err
 	return h.solution(a.X, a.Dual.Reduced, a.Dual.Row)
 }
 
-// iterations returns the number of iterations of all methods for linear
-// programs, those within a branch and bound included.
+// iterations returns the number of iterations of all linear-programming algorithms, including those within a
+// branch and bound.
 func (h instance) iterations() int64 {
 	sum := 0
 	for _, name := range []string{
@@ -217,9 +216,9 @@ func (h instance) iterations() int64 {
 // sink receives the events of one solve, on its OS thread.
 type sink struct {
 	p        *solvers.Problem
-	begun    bool // there was an incumbent
-	accepted bool // the first one was the start
-	deaf     bool // to all but log lines
+	begun    bool // an incumbent has arrived
+	accepted bool // the first one equalled the start
+	deaf     bool // ignores everything but log lines
 	panicked any
 }
 
@@ -248,15 +247,14 @@ func (s *sink) report(progress solvers.Progress) {
 	}
 }
 
-// solves are those running in this process, to which the scheduler of HiGHS
-// belongs.
+// solves counts the solves running in this process, which share the scheduler of HiGHS.
 var solves lifetimes
 
-// lifetimes keeps instances from being destroyed while others run.
+// lifetimes defers the destruction of instances while others run.
 type lifetimes struct {
 	mu      sync.Mutex
 	running int
-	ended   []func() // what destroys them, to be called when none runs
+	ended   []func() // pending destructions
 }
 
 func (l *lifetimes) begin() {
@@ -265,8 +263,7 @@ func (l *lifetimes) begin() {
 	l.running++
 }
 
-// end ends one and destroys it, if it has to be alone for that, as soon as it
-// is.
+// end ends one solve and destroys its instance. If alone is set, the destruction waits until no solve runs.
 func (l *lifetimes) end(destroy func(), alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -281,11 +278,10 @@ func (l *lifetimes) end(destroy func(), alone bool) {
 	l.ended = nil
 }
 
-// use calls f with a new instance, which sends its events to s and is destroyed
-// later.
+// use calls f with a new instance, which sends its events to s and is destroyed later.
 func use(s *sink, f func(instance) error) error {
-	// From 1.12 on destroying an instance resets the scheduler, which crashes
-	// those that run (ERGO-Code/HiGHS #3141).
+	// From 1.12 on, destroying an instance resets the scheduler, which crashes running instances (ERGO-Code/HiGHS
+	// #3141).
 	have, _ := libraryVersion()
 	alone := !have.less(version{1, 12, 0})
 	handle := cgo.NewHandle(s)
@@ -302,10 +298,9 @@ func use(s *sink, f func(instance) error) error {
 	return f(h)
 }
 
-// Read reads a model from a file in the LP or MPS format, told by its
-// extension, with the reader of HiGHS: for tests of what [milp.ReadFile] reads. HiGHS
-// drops sections in silence; those that a model cannot represent are refused by name, as
-// [milp.ErrNotRepresented].
+// Read reads a model from a file in the LP or MPS format, chosen by its extension, with the reader of HiGHS. Tests
+// compare it with [milp.ReadFile]. HiGHS drops unsupported sections silently; those that a model cannot represent
+// are rejected by name, as [milp.ErrNotRepresented].
 func Read(file string) (*milp.Model, error) {
 	d, err := read(file)
 	if err == nil {
@@ -318,7 +313,7 @@ func Read(file string) (*milp.Model, error) {
 	return m, m.Err()
 }
 
-// represented returns the error of our own reader if it is about what models cannot represent.
+// represented returns the error of this project's reader if it concerns features that models cannot represent.
 func represented(file string) error {
 	if _, err := milp.OpenFile(file); errors.Is(err, milp.ErrNotRepresented) {
 		return err
@@ -334,7 +329,7 @@ func read(file string) (d milp.Data, err error) {
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", solvers.ErrSolver, err)
 	}
-	// No name is longer than the file; those that HiGHS makes have up to 16 characters.
+	// No name is longer than the file; generated names have up to 16 characters.
 	longest := int(info.Size()) + 16
 	err = use(new(sink), func(h instance) error {
 		if !h.set("output_flag", false) {

@@ -4,12 +4,12 @@ package highs
 
 import "workbench/solvers"
 
-// claim is what a model status of HiGHS claims.
+// claim is the meaning of a model status of HiGHS.
 type claim struct {
 	name   string // as in HighsModelStatus
 	status solvers.Status
 	stop   solvers.Stop // why the search ended early
-	failed bool         // no answer
+	failed bool         // no usable answer
 }
 
 // claims is indexed by model status. Those from 18 on have no constant in the C
@@ -21,7 +21,7 @@ var claims = [...]claim{
 	3:  {name: "presolve error", failed: true},
 	4:  {name: "solve error", status: solvers.Numerical},
 	5:  {name: "postsolve error", failed: true},
-	6:  {name: "model empty", failed: true}, // such models are answered in solvers
+	6:  {name: "model empty", failed: true}, // solvers handles such models
 	7:  {name: "optimal", status: solvers.Optimal},
 	8:  {name: "infeasible", status: solvers.Infeasible},
 	9:  {name: "primal infeasible or unbounded", status: solvers.InfeasibleOrUnbounded},
@@ -37,15 +37,15 @@ var claims = [...]claim{
 	19: {name: "interrupted by HiGHS", stop: solvers.Cancelled},
 }
 
-// facts are what a claim depends on besides the model status.
+// facts are the facts on which a claim depends in addition to the model status.
 type facts struct {
 	point     bool  // HiGHS has a point
-	feasible  bool  // and calls it feasible
+	feasible  bool  // and reports it as feasible
 	nodes     int64 // explored
 	nodeLimit int64 // < 0: none
 }
 
-// claimOf returns what HiGHS claims, and false for a status that tells nothing.
+// claimOf returns what HiGHS reports, and false for a status without information.
 func claimOf(model int, f facts) (claim, bool) {
 	if model < 0 || model >= len(claims) || claims[model].failed {
 		return claim{}, false
