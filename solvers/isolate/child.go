@@ -14,9 +14,8 @@ import (
 	"workbench/solvers/process"
 )
 
-// Main runs the solve that a parent wants of this process and exits, or returns
-// at once if there is no such parent. It must be called before anything else
-// reads the arguments or prints.
+// Main runs the solve that a parent requests of this process and exits, or returns at once if there is no such
+// parent. Call it before anything else reads the arguments or prints.
 func Main(engines map[string]solvers.Engine) {
 	if len(os.Args) != 3 || os.Args[1] != command {
 		return
@@ -64,9 +63,8 @@ func serve(engines map[string]solvers.Engine, name string) error {
 	return w.write(&message{Answer: a})
 }
 
-// awaitEOF cancels when the parent closes the input, because it wants no more
-// or because it is no more. A process whose engine does not mind exits by
-// itself in case there is nobody left to kill it.
+// awaitEOF cancels when the parent closes the input, because it has stopped the solve or has died. A process whose
+// engine ignores the cancellation exits by itself in case no parent can kill it.
 func awaitEOF(in io.Reader, cancel context.CancelFunc) {
 	_, _ = io.Copy(io.Discard, in)
 	cancel()
@@ -85,7 +83,7 @@ func (w *messageWriter) write(m *message) error {
 	return writeMessage(w.w, m)
 }
 
-// mustWrite exits if nobody reads any more.
+// mustWrite writes a message and exits the process if the parent no longer reads.
 func (w *messageWriter) mustWrite(m *message) {
 	if w.write(m) != nil {
 		os.Exit(1)
@@ -99,8 +97,7 @@ func (l logWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// remoteError is an error that crosses processes: its text and which sentinels
-// it wraps.
+// remoteError is an error that crosses processes: its text and the sentinels that it wraps.
 type remoteError struct {
 	Text  string
 	Kinds []int // positions in sentinels

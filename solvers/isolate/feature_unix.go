@@ -4,5 +4,5 @@ package isolate
 
 import "workbench/solvers"
 
-// memoryFeature is what limiting the memory adds to any engine.
+// memoryFeature is the feature that limiting the memory adds to any engine.
 const memoryFeature = solvers.CanMemory

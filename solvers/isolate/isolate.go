@@ -1,17 +1,14 @@
-// Package isolate runs solves in child processes of the same binary, so that a
-// library that hangs, crashes or takes all memory costs one solve and nothing
-// else: the incumbents it has streamed survive it.
+// Package isolate runs solves in child processes of the same binary. A library that hangs, crashes or exhausts the
+// memory costs one solve only, and the incumbents that it has streamed survive.
 //
-// The binary has to lend itself to this: main, and TestMain of tests, call
-// [Main] first thing.
+// The binary must support this: main, and TestMain of tests, call [Main] first.
 //
 //	func main() {
 //		isolate.Main(map[string]solvers.Engine{"highs": highs.Engine{}})
 //		…
 //	}
 //
-// The cost is about 10 ms a solve, and a quarter of a second for a million
-// nonzeros (BenchmarkSolve).
+// The cost is about 10 ms per solve, and a quarter of a second for a million nonzeros (BenchmarkSolve).
 package isolate
 
 import (
@@ -29,22 +26,21 @@ import (
 	"workbench/solvers/process"
 )
 
-// grace is how long a child may take to answer once it has been asked to stop.
-// It is well below what package solvers grants an engine.
+// grace is how long a child may take to answer after it has been asked to stop. It is well below the time that
+// package solvers grants an engine.
 const grace = 500 * time.Millisecond
 
 // command is the first argument of a child, its engine's name the second.
 const command = "__solve"
 
-// New returns a backend that runs e in a child process for each solve. name is
-// what the child's Main knows e by. Everything [solvers.New] does is done in
-// this process; only the library runs in the other. Where the system allows
-// (Unix), Options.Memory is honoured for any engine.
+// New returns a backend that runs e in a child process for each solve. name is the key of e in the child's Main.
+// [solvers.New] runs in this process; only the library runs in the child. Where the system allows (Unix),
+// Options.Memory is honoured for any engine.
 func New(e solvers.Engine, name string) solvers.Backend {
 	return solvers.New(&parent{e, name})
 }
 
-// parent is the engine on this side.
+// parent is the engine in the parent process.
 type parent struct {
 	engine solvers.Engine
 	name   string
@@ -62,7 +58,7 @@ func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.An
 	defer c.Reap()
 	go c.send(problem)
 
-	// ended is closed when the child has said all it will.
+	// ended is closed after the last message of the child.
 	ended := make(chan struct{})
 	defer close(ended)
 	go c.supervise(ctx, ended)
@@ -76,17 +72,16 @@ func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.An
 	return c.postMortem(ctx, err)
 }
 
-// child is the process on the other side.
+// child is the child process.
 type child struct{ *process.Child }
 
-// spawn starts a child for one thread: solvers run on one unless told otherwise.
+// spawn starts a child for one thread, the default of solvers.
 func spawn(name string) (child, error) {
 	c, err := process.Start(1, grace, command, name)
 	return child{c}, err
 }
 
-// send writes the request. A child that does not read it has died, which
-// listen notices.
+// send writes the request. A child that does not read it has died, which listen detects.
 func (c child) send(p *solvers.Problem) {
 	w := bufio.NewWriterSize(c.Stdin, 1<<16)
 	if writeProblem(w, p) == nil {
@@ -94,8 +89,7 @@ func (c child) send(p *solvers.Problem) {
 	}
 }
 
-// supervise asks the child to stop when ctx ends, by closing its input, and
-// kills it if it takes longer than the grace.
+// supervise asks the child to stop when ctx ends, by closing its input, and kills it after the grace period.
 func (c child) supervise(ctx context.Context, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -112,7 +106,7 @@ func (c child) supervise(ctx context.Context, ended <-chan struct{}) {
 	}
 }
 
-// listen passes on what the child says until it answers.
+// listen passes on the child's messages until it answers.
 func (c child) listen(p *solvers.Problem) (*solvers.Answer, error) {
 	r := bufio.NewReaderSize(c.Answers, 1<<16)
 	for {
@@ -138,16 +132,15 @@ func (c child) listen(p *solvers.Problem) (*solvers.Answer, error) {
 // notDead is an error that the engine in the child returned.
 type notDead struct{ *remoteError }
 
-// postMortem makes an answer or an error of the end of a child: those that we
-// brought about are limits.
+// postMortem turns the end of a child into an answer or an error: ends that the parent caused are limits.
 func (c child) postMortem(ctx context.Context, err error) (*solvers.Answer, error) {
 	if said, ok := errors.AsType[*notDead](err); ok {
 		return nil, said.remoteError
 	}
 	if !errors.Is(err, io.EOF) {
-		c.Kill(err) // it lives, but talks nonsense
+		c.Kill(err) // it lives, but sends invalid messages
 	}
-	// The exit status tells more than a broken pipe does.
+	// The exit status is more informative than a broken pipe.
 	exit, killed := c.Wait()
 	text := strings.TrimSpace(c.Words.String())
 	switch {

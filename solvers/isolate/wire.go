@@ -14,13 +14,11 @@ import (
 	"workbench/solvers"
 )
 
-// The request is a frame with a header (gob) followed by the arrays as they lie
-// in memory of a little-endian machine, each preceded by its length. What comes
-// back are frames with one message each (gob). A frame is its length in 8
-// bytes, little-endian, and as many bytes.
+// The request is a frame with a header (gob) followed by the arrays in little-endian memory layout, each preceded
+// by its length. The response consists of frames with one message each (gob). A frame is its length in 8 bytes,
+// little-endian, followed by that many bytes.
 
-// maxFrame is the most that a frame may claim to hold; arrays are not in
-// frames.
+// maxFrame limits the length that a frame may declare; arrays are not in frames.
 const maxFrame = 1 << 32
 
 var errWire = errors.New("malformed message between processes")
@@ -38,7 +36,7 @@ type header struct {
 	WantsLog, HasStart     bool
 }
 
-// writeProblem writes p, but for groups and names, which no engine wants.
+// writeProblem writes p without groups and names, which no engine uses.
 func writeProblem(w io.Writer, p *solvers.Problem) error {
 	d := &p.Model
 	err := writeFrame(w, &header{
@@ -56,8 +54,7 @@ func writeProblem(w io.Writer, p *solvers.Problem) error {
 	)
 }
 
-// readProblem reads what writeProblem wrote. Log is set, to nothing useful, if
-// the parent wants one.
+// readProblem reads the output of writeProblem. Log is set to a placeholder if the parent wants a log.
 func readProblem(r io.Reader) (*solvers.Problem, error) {
 	var h header
 	if err := readFrame(r, &h); err != nil {
@@ -83,7 +80,7 @@ func readProblem(r io.Reader) (*solvers.Problem, error) {
 	return p, err
 }
 
-// message is one of its fields.
+// message holds exactly one of its fields.
 type message struct {
 	Progress *solvers.Progress
 	Log      []byte
@@ -98,8 +95,7 @@ func readMessage(r io.Reader) (*message, error) {
 	return m, readFrame(r, m)
 }
 
-// writeFrame writes v in one call, so that a frame is not torn by a process
-// that dies between two.
+// writeFrame writes v in one call, so that the death of a process does not split a frame.
 func writeFrame(w io.Writer, v any) error {
 	b := bytes.NewBuffer(make([]byte, 8, 512))
 	if err := gob.NewEncoder(b).Encode(v); err != nil {
@@ -115,7 +111,7 @@ func readFrame(r io.Reader, v any) error {
 	if err != nil {
 		return err
 	}
-	// Not read at once: the length may be a lie.
+	// The length may be wrong, so it is not allocated at once.
 	var b bytes.Buffer
 	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
 		return short(err)
@@ -154,7 +150,7 @@ func writeArray[T element](w io.Writer, a []T) error {
 	return binary.Write(w, binary.LittleEndian, a)
 }
 
-// chunk is how many elements readArray believes in at once.
+// chunk is the number of elements that readArray allocates at once.
 const chunk = 1 << 16
 
 func readArray[T element](r io.Reader, a *[]T) error {
