@@ -40,12 +40,12 @@ func open(path string) (*library, error) {
 	return &library{c, fmt.Sprintf("%d.%d.%d.%d", major, minor, release, build)}, nil
 }
 
-// instance is one model in lp_solve. Its methods are one call each.
+// instance is one model in lp_solve. Each method is one call.
 type instance struct{ c *C.lps_model }
 
 func (m instance) free() { C.lps_free(m.c) }
 
-// strategy is how to search, in lp_solve's numbers.
+// strategy configures the search, in lp_solve's constants.
 type strategy struct{ scaling, floor, rule int }
 
 // errMemory is the error of a call that ran out of memory.
@@ -75,10 +75,10 @@ func int32s(s []int32) *C.int32_t   { return (*C.int32_t)(unsafe.SliceData(s)) }
 type limits struct {
 	time   time.Duration // < 0: none
 	nodes  int64         // < 0: none
-	cutoff float64       // look for objectives up to it
+	cutoff float64       // maximum objective of interest
 }
 
-// infinite is what lp_solve takes for infinite.
+// infinite is the value that lp_solve treats as infinite.
 const infinite = 1e30
 
 // solve returns lp_solve's code. Events go to sink, log lines only if log is
@@ -93,10 +93,10 @@ func (m instance) solve(l limits, log bool, sink cgo.Handle) (code int) {
 	return int(C.lps_solve(m.c, search))
 }
 
-// stop asks the running solve to end. It may be called from any goroutine.
+// stop interrupts the running solve. It may be called from any goroutine.
 func (m instance) stop() { C.lps_stop(m.c) }
 
-// stopReason is why a search was ended by us.
+// stopReason is the reason for which this package ended a search.
 type stopReason int
 
 const (
@@ -119,8 +119,8 @@ func (m instance) solution(cols int) ([]float64, error) {
 	return x, nil
 }
 
-// duals returns those of rows, nil if there are none. The manual asks for
-// PRESOLVE_SENSDUALS before; with it 5.5.2.5 mixes columns up, without it the duals are there.
+// duals returns those of rows, nil if there are none. The manual requires PRESOLVE_SENSDUALS before; with it
+// 5.5.2.5 mixes up columns, without it the duals are available.
 func (m instance) duals(rows, cols int) []float64 {
 	y := make([]float64, 1+rows+cols) // the first is the objective's
 	if C.lps_duals(m.c, doubles(y)) != C.LPS_OK {
@@ -129,7 +129,7 @@ func (m instance) duals(rows, cols int) []float64 {
 	return y[1 : 1+rows]
 }
 
-// read reads an MPS file, nil if it cannot.
+// read reads an MPS file; it returns false if it cannot.
 func (l *library) read(file string, f milp.MPSFormat) (instance, bool) {
 	s := C.CString(file)
 	defer C.free(unsafe.Pointer(s))
@@ -141,7 +141,7 @@ func (l *library) read(file string, f milp.MPSFormat) (instance, bool) {
 	return instance{m}, m != nil
 }
 
-// size fills in what d has room for, and its sense and offset.
+// size returns the size of the model and sets the sense and offset of d.
 func (m instance) size(d *milp.Data) (cols, rows, nonzeros int) {
 	var c, r, n, maximise C.int
 	var offset C.double
@@ -153,8 +153,7 @@ func (m instance) size(d *milp.Data) (cols, rows, nonzeros int) {
 	return int(c), int(r), int(n)
 }
 
-// column is column j from 0, its entries in the order of rows, row 0 being the
-// objective.
+// column is column j from 0, with its entries in the order of rows; row 0 is the objective.
 type column struct {
 	row                     []int32
 	value                   []float64

@@ -10,7 +10,7 @@ import (
 	"workbench/solvers"
 )
 
-// Available returns nil if lp_solve can be used, else why not.
+// Available returns nil if lp_solve can be used, else an error that says why not.
 func Available() error {
 	return fmt.Errorf("%w: loading lp_solve needs a build with CGO_ENABLED=1 and a C compiler, on a Unix system", solvers.ErrMissing)
 }

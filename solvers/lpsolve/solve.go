@@ -21,14 +21,13 @@ import (
 // load loads the library, once in a process.
 var load = sync.OnceValues(func() (*library, error) { return openFirst(candidates(os.Getenv, os.UserCacheDir)) })
 
-// candidates returns where the library may be. A path in WORKBENCH_LPSOLVE is
-// the only one.
+// candidates returns the possible paths of the library. A path in WORKBENCH_LPSOLVE is the only candidate.
 func candidates(getenv func(string) string, cacheDir func() (string, error)) []string {
 	if path := getenv("WORKBENCH_LPSOLVE"); path != "" {
 		return []string{path}
 	}
 	paths := []string{
-		"liblpsolve55.so", // where the loader looks
+		"liblpsolve55.so", // the search path of the loader
 		"/usr/lib/lp_solve/liblpsolve55.so",
 		"/usr/lib/x86_64-linux-gnu/liblpsolve55.so",
 		"/usr/lib/aarch64-linux-gnu/liblpsolve55.so",
@@ -44,7 +43,7 @@ func candidates(getenv func(string) string, cacheDir func() (string, error)) []s
 	return paths
 }
 
-// openFirst loads the first library that there is.
+// openFirst loads the first library that exists.
 func openFirst(paths []string) (*library, error) {
 	var why error
 	for _, path := range paths {
@@ -61,7 +60,7 @@ func openFirst(paths []string) (*library, error) {
 		solvers.ErrMissing, why)
 }
 
-// Available returns nil if lp_solve can be used, else why not.
+// Available returns nil if lp_solve can be used, else an error that says why not.
 func Available() error {
 	_, err := load()
 	return err
@@ -84,7 +83,7 @@ func (Engine) Name() string {
 	return "lpsolve"
 }
 
-// turn is held by the solve that is running.
+// turn is held by the running solve.
 var turn = make(chan struct{}, 1)
 
 // Run implements [solvers.Engine]. It waits until no other solve of the process
@@ -119,9 +118,8 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	return a, nil
 }
 
-// strategies by attempt. The first are the library's own defaults but for the
-// scaling, which is the fastest of those that never gave wrong answers; the
-// second are those of the manual.
+// strategies are by attempt. The first has the library's own defaults except for the scaling, which is the fastest
+// of those that never returned wrong answers. The second has those of the manual.
 var strategies = [...]strategy{
 	{scaling: 4, floor: 2, rule: 5 + 32 + 1024 + 16384}, // pseudo-costs on non-integers, greedy, dynamic, reduced-cost fixing
 	{scaling: 4 + 64 + 128, floor: 0, rule: 0},
@@ -135,19 +133,19 @@ type search struct {
 	begin       time.Time
 	granularity float64 // of the objective, see granularity
 
-	tableau    *tableau  // what lp_solve works on
+	tableau    *tableau  // the model as lp_solve has it
 	best       []float64 // incumbent
 	bestObj    float64
 	found      bool    // whether lp_solve found an incumbent, rather than the start
-	bound      float64 // of the linear relaxation; NaN: none yet
-	completing bool    // the start, rather than solving the model
+	bound      float64 // of the linear relaxation; NaN: not yet known
+	completing bool    // the start is being completed
 	panicked   any
 }
 
 // sense is 1 if smaller objectives are better, else −1.
 func (s *search) sense() float64 { return float64(s.p.Model.Sense) }
 
-// left returns what is left of the time limit, < 0 for no limit.
+// left returns the remaining time, < 0 for no limit.
 func (s *search) left() time.Duration {
 	if s.p.Time <= 0 {
 		return -1
@@ -155,8 +153,7 @@ func (s *search) left() time.Duration {
 	return max(0, s.p.Time-time.Since(s.begin))
 }
 
-// solve runs lp_solve on d and returns its code, and why we ended it. The
-// instance is to be freed by the caller.
+// solve runs lp_solve on d and returns its code, and why this package ended it. The caller frees the instance.
 func (s *search) solve(d *milp.Data, l limits) (m instance, code int, err error) {
 	s.tableau = newTableau(d)
 	m, err = s.lib.newInstance(s.tableau, strategies[min(s.p.Attempt, len(strategies)-1)])
@@ -172,7 +169,7 @@ func (s *search) solve(d *milp.Data, l limits) (m instance, code int, err error)
 	})
 	code = m.solve(l, s.p.Log != nil && !s.completing, handle)
 	if !unwatch() {
-		<-ended // m is not to be freed before
+		<-ended // m may only be freed after this
 	}
 	if s.panicked != nil {
 		m.free()
@@ -181,15 +178,14 @@ func (s *search) solve(d *milp.Data, l limits) (m instance, code int, err error)
 	return m, code, nil
 }
 
-// startNodes and startShare limit the search for a completion of a start that
-// leaves integers open.
+// startNodes and startShare limit the search for a completion of a start with open integers.
 const (
 	startNodes = 500
 	startShare = 5 // a fifth of the time
 )
 
-// completeStart solves with the integers of the start fixed. It reports whether
-// that has a solution, which it makes the incumbent.
+// completeStart solves with the integers of the start fixed. It reports whether a solution exists, which becomes
+// the incumbent.
 func (s *search) completeStart() (accepted bool, err error) {
 	if s.p.Start == nil {
 		return false, nil
@@ -243,7 +239,7 @@ func (s *search) run() (*solvers.Answer, error) {
 		return nil, fmt.Errorf("%w: solve returns %d %s", solvers.ErrSolver, code, c.name)
 	}
 	if s.best != nil && !s.found && (c.status == solvers.Infeasible || c.status == solvers.Imprecise) {
-		// It is how a search ends that finds nothing up to the cutoff.
+		// A search that finds nothing up to the cutoff ends like this.
 		return &solvers.Answer{
 			Status: solvers.Optimal, X: s.best, Bound: s.bestObj, Raw: c.name + " below the start",
 			Nodes: m.nodes(), Iterations: m.iterations(),
@@ -279,8 +275,8 @@ func (s *search) run() (*solvers.Answer, error) {
 	return a, nil
 }
 
-// cutoff is the objective that is still of interest, as lp_solve sees it. It
-// leaves room for the incumbent itself.
+// cutoff returns the maximum objective of interest, in lp_solve's sense. It leaves a margin for the incumbent
+// itself.
 func (s *search) cutoff(d *milp.Data) float64 {
 	z := s.sense() * (s.bestObj - newTableau(d).offset)
 	return z + 1e-6*math.Max(1, math.Abs(z))
@@ -293,7 +289,7 @@ func (s *search) improve(x []float64) {
 	}
 }
 
-// closed reports whether incumbent and bound are within the gap asked for.
+// closed reports whether incumbent and bound are within the requested gap.
 func (s *search) closed() bool {
 	if s.best == nil || math.IsNaN(s.bound) {
 		return false
@@ -309,19 +305,19 @@ func (s *search) log(text string) {
 	}
 }
 
-// relaxed takes the objective of the linear relaxation for the bound.
+// relaxed sets the bound to the objective of the linear relaxation.
 func (s *search) relaxed(z float64, progress solvers.Progress) (closed bool) {
 	if s.completing || math.Abs(z) >= milp.Infinite {
 		return false
 	}
-	// Without the model's offset, of which the objective need not be a multiple.
+	// The objective is a multiple of the granularity only without the model's offset.
 	offset := s.p.Model.Offset
 	s.bound = s.sense()*roundUp(s.sense()*(s.tableau.objective(z)-offset), s.granularity) + offset
 	s.report(progress)
 	return s.closed()
 }
 
-// incumbent takes a new incumbent.
+// incumbent receives a new incumbent.
 func (s *search) incumbent(y []float64, progress solvers.Progress) (closed bool) {
 	if s.completing || atInfinity(y) {
 		return false
@@ -345,8 +341,8 @@ func (s *search) report(progress solvers.Progress) {
 	s.p.OnProgress(progress)
 }
 
-// atInfinity reports whether a column is infinite: lp_solve puts those there
-// that appear in no row, and finds that optimal.
+// atInfinity reports whether a column is infinite: lp_solve sets columns that appear in no row to infinity, and
+// reports that as optimal.
 func atInfinity(y []float64) bool {
 	return slices.ContainsFunc(y, func(v float64) bool { return v >= milp.Infinite })
 }

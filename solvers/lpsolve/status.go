@@ -4,12 +4,12 @@ package lpsolve
 
 import "workbench/solvers"
 
-// claim is what a return code of lp_solve claims.
+// claim is the meaning of a return code of lp_solve.
 type claim struct {
 	name   string // as in lp_lib.h
 	status solvers.Status
 	stop   solvers.Stop // why the search ended early
-	failed bool         // no answer
+	failed bool         // no usable answer
 }
 
 // claims are all codes of lp_lib.h. Those from 10 to 24 should stay inside the
@@ -19,7 +19,7 @@ var claims = map[int]claim{
 	-4: {name: "DATAIGNORED", failed: true},
 	-3: {name: "NOBFP", failed: true},
 	-2: {name: "NOMEMORY", stop: solvers.Memory},
-	-1: {name: "NOTRUN", failed: true}, // also: no columns; such models are answered in solvers
+	-1: {name: "NOTRUN", failed: true}, // also: no columns; solvers handles such models
 	0:  {name: "OPTIMAL", status: solvers.Optimal},
 	1:  {name: "SUBOPTIMAL", status: solvers.Feasible, stop: solvers.Unknown}, // stopped with an incumbent
 	2:  {name: "INFEASIBLE", status: solvers.Infeasible},
@@ -43,9 +43,8 @@ var claims = map[int]claim{
 	25: {name: "ACCURACYERROR", status: solvers.Imprecise},
 }
 
-// claimOf returns what lp_solve claims with a code after we ended its search for
-// a reason, or did not, and false for a code that tells nothing. A search that
-// we ended proves nothing, whatever the code.
+// claimOf returns what lp_solve reports with a code, given the reason for which this package ended its search, if
+// any. It returns false for a code without information. A search that was ended proves nothing, whatever the code.
 func claimOf(code int, reason stopReason) (claim, bool) {
 	c, ok := claims[code]
 	if !ok || c.failed {
@@ -64,7 +63,7 @@ func claimOf(code int, reason stopReason) (claim, bool) {
 		stoppedCancelled: solvers.Cancelled, stoppedTime: solvers.Time, stoppedNodes: solvers.Nodes,
 	}[reason]
 	if reason == stoppedClosed {
-		c.stop = solvers.Unknown // of no interest: the gap is closed
+		c.stop = solvers.Unknown // irrelevant: the gap is closed
 	}
 	return c, true
 }

@@ -17,13 +17,11 @@ const (
 	equal   = 3
 )
 
-// tableau is a model as lp_solve takes it: minimised, without offset, by
-// columns, rows counted from 1, row 0 being the objective. Rows that limit
-// nothing are left out.
+// tableau is a model in the form that lp_solve takes: minimised, without offset, by columns, rows counted from 1,
+// row 0 being the objective. Rows that limit nothing are left out.
 //
-// All columns are nonnegative. lp_solve would take others, but turns them into
-// nonnegative ones itself, and shows the incumbents of a running search in
-// terms of those.
+// All columns are nonnegative. lp_solve accepts others, but converts them itself, and reports incumbents of a
+// running search in the converted columns.
 type tableau struct {
 	number       []int32   // of each row of the model, 0 for those that are left out
 	kind         []int32   // by row: atMost, atLeast or equal
@@ -38,15 +36,14 @@ type tableau struct {
 	sense, offset float64      // the model's objective is sense·z + offset
 }
 
-// substitute says that a column of the model is shift + sign·y, less the column
-// number minus of the tableau if that is positive. y has the model's number.
+// substitute represents a column of the model as shift + sign·y, less the column number minus of the tableau if
+// that is positive. y has the model's number.
 type substitute struct {
 	shift, sign float64
 	minus       int
 }
 
-// farthest is how far columns are shifted. Farther, the sides of rows would lose
-// digits.
+// farthest limits the shift of a column. A larger shift would cost digits in the sides of rows.
 const farthest = 1e6
 
 // newTableau converts d in O(columns + rows + nonzeros).
@@ -61,7 +58,7 @@ func newTableau(d *milp.Data) *tableau {
 	return t
 }
 
-// addColumns substitutes nonnegative columns for those of d.
+// addColumns replaces the columns of d by nonnegative ones.
 func (t *tableau) addColumns(d *milp.Data) {
 	n := len(d.Cost)
 	t.substitutes = make([]substitute, n)
@@ -87,7 +84,7 @@ func (t *tableau) addColumns(d *milp.Data) {
 	}
 }
 
-// clamp returns x in terms of lp_solve's infinity.
+// clamp converts an infinite x to lp_solve's infinity.
 func clamp(x float64) float64 { return math.Min(x, infinite) }
 
 func flag(b bool) uint8 {
@@ -121,7 +118,7 @@ func (t *tableau) addRows(d *milp.Data) {
 	}
 }
 
-// transpose fills in the entries, of each column first the cost.
+// transpose sets the entries by column, the cost first.
 func (t *tableau) transpose(d *milp.Data) {
 	// each calls f for every entry of the tableau, in the order of rows.
 	each := func(f func(j int, row int32, v float64)) {
@@ -146,7 +143,7 @@ func (t *tableau) transpose(d *milp.Data) {
 		}
 	}
 	t.start = make([]int64, len(t.lower)+1)
-	next := t.start[1:] // begins as the counts, ends as the ends, of the columns
+	next := t.start[1:] // first the counts, at the end the end positions of the columns
 	each(func(j int, _ int32, _ float64) { next[j]++ })
 	var total int64
 	for j, count := range next {
@@ -160,7 +157,7 @@ func (t *tableau) transpose(d *milp.Data) {
 	})
 }
 
-// restore returns the columns of the model for those of the tableau.
+// restore converts column values of the tableau to those of the model.
 func (t *tableau) restore(y []float64) []float64 {
 	x := make([]float64, len(t.substitutes))
 	for j, s := range t.substitutes {
@@ -172,8 +169,8 @@ func (t *tableau) restore(y []float64) []float64 {
 	return x
 }
 
-// restoreDuals returns the duals of d for those of the rows of the tableau, which
-// minimises; nil for nil. Reduced costs follow from them.
+// restoreDuals converts the row duals of the tableau, which minimises, to those of d; nil for nil. Reduced costs
+// follow from them.
 func (t *tableau) restoreDuals(d *milp.Data, row []float64) *solvers.Duals {
 	if row == nil {
 		return nil
@@ -190,11 +187,11 @@ func (t *tableau) restoreDuals(d *milp.Data, row []float64) *solvers.Duals {
 	return y
 }
 
-// objective returns the model's objective for that of the tableau.
+// objective converts an objective of the tableau to the model's.
 func (t *tableau) objective(z float64) float64 { return t.sense*z + t.offset }
 
-// granularity returns g > 0 if the objective of d, but for its offset, is a
-// multiple of g at every solution, else 0.
+// granularity returns g > 0 if the objective of d, without its offset, is a multiple of g at every solution, else
+// 0.
 func granularity(d *milp.Data) float64 {
 	const exact = 1 << 53
 	g := 0.
@@ -212,8 +209,8 @@ func granularity(d *milp.Data) float64 {
 	return g
 }
 
-// roundUp returns the least multiple of g that an objective bounded from below
-// by b can be, b itself if g is 0. b may be off by a millionth.
+// roundUp returns the minimum multiple of g that an objective bounded from below by b can have, b itself if g is
+// 0. b may be off by a millionth.
 func roundUp(b, g float64) float64 {
 	if g == 0 {
 		return b
