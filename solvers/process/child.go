@@ -10,37 +10,36 @@ import (
 	"time"
 )
 
-// Child is a process of this program that works for this one. Its methods may be
-// called from any goroutine, Wait and Reap by one only.
+// Child is a process of this program that works for this one. Its methods may be called from any goroutine, Wait
+// and Reap by one only.
 type Child struct {
 	Stdin   io.WriteCloser
-	Answers *os.File  // what it writes to the pipe that [Answers] is to it
-	Words   LastWords // what it prints
+	Answers *os.File  // the read end of the pipe that [Answers] writes to
+	Words   LastWords // its standard error
 
 	cmd *exec.Cmd
 
 	mu     sync.Mutex
 	killed error // why; nil: not killed
-	dead   bool  // waited for: its number may be another's by now
+	dead   bool  // waited for: its process number may be reused
 	peak   int64
 }
 
-// Why children are killed.
+// Reasons for killing a child.
 var (
 	ErrMemory   = errors.New("memory limit")
 	errAnswered = errors.New("has answered, is wanted no more")
 )
 
-// Start starts this program with args, in a process group of its own, for work on
-// so many threads. When it has ended, what it may have started has so long to
-// close its standard error. Reap it in the end.
+// Start starts this program with args, in a process group of its own, for work on the given number of threads.
+// After its end, processes that it started have patience to close its standard error. Reap it in the end.
 func Start(threads int, patience time.Duration, args ...string) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c := &Child{cmd: exec.Command(self, args...)}
-	// A crash dump of a process that is expected to crash helps nobody.
+	// A crash dump of a process that is expected to crash is of no use.
 	c.cmd.Env = append(os.Environ(), "GOTRACEBACK=none", fmt.Sprintf("GOMAXPROCS=%d", threads+1))
 	c.cmd.Stderr = &c.Words
 	c.cmd.WaitDelay = patience
@@ -71,8 +70,8 @@ func (c *Child) Kill(why error) {
 	}
 }
 
-// WatchMemory kills the child with ErrMemory if its resident memory grows beyond
-// limit, until ended is closed. It is for what RLIMIT_DATA does not count.
+// WatchMemory kills the child with ErrMemory if its resident memory exceeds limit, until ended is closed. It
+// covers memory that RLIMIT_DATA does not count.
 func (c *Child) WatchMemory(limit int64, ended <-chan struct{}) {
 	watchMemory(c.cmd.Process.Pid, ended, func(rss int64) {
 		c.mu.Lock()
@@ -84,18 +83,18 @@ func (c *Child) WatchMemory(limit int64, ended <-chan struct{}) {
 	})
 }
 
-// ownMemory is what a process of this program has without doing anything.
+// ownMemory is the memory of an idle process of this program.
 const ownMemory = 64 << 20
 
-// Peak returns the most resident memory that WatchMemory has seen, in bytes.
+// Peak returns the maximum resident memory that WatchMemory has seen, in bytes.
 func (c *Child) Peak() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.peak
 }
 
-// Wait closes the input of the child and waits for its end: how it exited, and
-// why it was killed if it was.
+// Wait closes the input of the child and waits for its end. It returns its exit error, and the reason if it was
+// killed.
 func (c *Child) Wait() (exit, killed error) {
 	c.Stdin.Close()
 	exit = c.cmd.Wait()
@@ -105,7 +104,7 @@ func (c *Child) Wait() (exit, killed error) {
 	return exit, c.killed
 }
 
-// Reap ends the child if it still runs and frees what it held.
+// Reap ends the child if it still runs and frees its resources.
 func (c *Child) Reap() {
 	if c.cmd.ProcessState == nil {
 		c.Kill(errAnswered)

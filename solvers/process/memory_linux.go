@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// watchEvery is how often the watchdog looks.
+// watchEvery is the polling interval of the watchdog.
 const watchEvery = 50 * time.Millisecond
 
-// watchMemory calls seen with the resident memory of process pid now and then,
-// until ended is closed.
+// watchMemory calls seen with the resident memory of process pid at intervals, until ended is closed.
 func watchMemory(pid int, ended <-chan struct{}, seen func(int64)) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -28,7 +27,7 @@ func watchMemory(pid int, ended <-chan struct{}, seen func(int64)) {
 	}
 }
 
-// dataInUse is what RLIMIT_DATA counts of this process, but for its stack.
+// dataInUse returns the memory that RLIMIT_DATA counts for this process, without its stack.
 func dataInUse() int64 {
 	pages, _ := statm("/proc/self/statm", 5)
 	return pages * int64(os.Getpagesize())

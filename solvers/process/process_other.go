@@ -8,11 +8,11 @@ import (
 	"os/exec"
 )
 
-// attach uses standard output for the answers, the only pipe there is besides
-// standard error. A library that prints there spoils the answer.
+// attach uses standard output for the answers, the only other pipe. A library that prints there corrupts the
+// answer.
 func attach(cmd *exec.Cmd, answers *os.File, _ io.Writer) { cmd.Stdout = answers }
 
-// Answers is that pipe in the child.
+// Answers returns that pipe in the child.
 func Answers() io.Writer { return os.Stdout }
 
 // killGroup kills the child.

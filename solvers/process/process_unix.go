@@ -17,19 +17,18 @@ func attach(cmd *exec.Cmd, answers *os.File, prints io.Writer) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// Answers is that pipe in the child.
+// Answers returns that pipe in the child.
 func Answers() io.Writer { return os.NewFile(3, "answers") }
 
-// killGroup kills the child and what it may have started. That it has gone
-// already is no matter.
+// killGroup kills the child and the processes that it started. A process that has already ended is no error.
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
-// NoCoreDumps spares the disk. Not being allowed to is no reason to fail.
+// NoCoreDumps disables core dumps. A failure is ignored.
 func NoCoreDumps() { _ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) }
 
-// LimitMemory lets the process have so many bytes of writable memory more than
-// it has. RLIMIT_AS will not do: Go maps more than a gigabyte that it never
-// touches. Where the system does not count, the parent's watchdog does.
+// LimitMemory limits the writable memory of the process to bytes more than its current use. RLIMIT_AS is
+// unsuitable, since Go maps more than a gigabyte that it never touches. Where the system does not count, the
+// parent's watchdog does.
 func LimitMemory(bytes int64) {
 	limit := syscall.Rlimit{Cur: uint64(dataInUse() + bytes)}
 	limit.Max = limit.Cur

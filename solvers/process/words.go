@@ -1,7 +1,6 @@
-// Package process is what processes of this program that do dangerous work in the
-// parent's stead have in common: solves ([workbench/solvers/isolate]) and tasks
-// of sweeps. They answer through a pipe of their own, live in a process group of
-// their own, have a limit of memory, and leave last words.
+// Package process is the common part of processes of this program that do risky work for a parent: solves
+// ([workbench/solvers/isolate]) and tasks of sweeps. They answer through a pipe of their own, run in a process
+// group of their own, have a memory limit, and their parent keeps the end of their standard error.
 package process
 
 import (
@@ -9,9 +8,8 @@ import (
 	"sync"
 )
 
-// OutOfMemory recognises a process that could not have more memory by its last
-// words: those of Go's runtime, which may also miss room for a thread, of C++'s,
-// and of the sanitizers'.
+// OutOfMemory reports whether the standard error of a process shows that it ran out of memory. It recognises the
+// messages of Go's runtime, also for threads, of C++ and of the sanitizers.
 func OutOfMemory(words string) bool {
 	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate", "pthread_create failed"} {
 		if strings.Contains(words, s) {
@@ -21,8 +19,8 @@ func OutOfMemory(words string) bool {
 	return false
 }
 
-// LastWords keeps the first and the last bytes written to it: Go says what
-// happened first and dumps its stacks then, C++ libraries say it last.
+// LastWords keeps the first and the last bytes written to it: Go prints the cause first and then dumps its stacks;
+// C++ libraries print it last.
 type LastWords struct {
 	mu         sync.Mutex
 	head, tail []byte
