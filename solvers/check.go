@@ -7,23 +7,20 @@ import (
 	"workbench/model/milp"
 )
 
-// What a point may miss and still count as a solution. The libraries work to
-// 1e-6 absolutely, in their own scaling, and use it up: twice that leaves room
-// for the rounding of integers. The relative part is for the evaluation of
-// rows of large numbers; it is far too small to excuse a row switched by a
-// large constant (M = 1e7 gives 0.01).
+// The tolerances within which a point counts as a solution. The libraries work to an absolute 1e-6, in their own
+// scaling, and use it up: twice that leaves a margin for the rounding of integers. The relative part covers the
+// evaluation of rows of large numbers. It is far too small to excuse a violated big-M row (M = 1e7 gives 0.01).
 const (
 	integrality = 1e-5
 	feasibility = 2e-6
 	relative    = 1e-9
 )
 
-// objectiveTol is by how much objective and bound may differ for a gap to count
-// as closed: the libraries compute bounds for their unrounded points.
+// objectiveTol returns the difference of objective and bound up to which a gap counts as closed: the libraries
+// compute bounds for their unrounded points.
 func objectiveTol(objective float64) float64 { return 1e-6 * math.Max(1, math.Abs(objective)) }
 
-// finitePoint reports whether x is a point at all for n columns. Libraries mark
-// infinity by numbers from 1e20 on.
+// finitePoint reports whether x has n finite values. Libraries mark infinity by numbers from 1e20 on.
 func finitePoint(x []float64, n int) bool {
 	if len(x) != n {
 		return false
@@ -36,10 +33,9 @@ func finitePoint(x []float64, n int) bool {
 	return true
 }
 
-// polish returns x with integers rounded and all columns moved onto bounds
-// that they miss by no more than the tolerance, and what is still wrong with
-// it, "" if it is a solution of d, which is m's but for bounds and integrality.
-// O(columns + nonzeros). x is not changed.
+// polish returns x with integers rounded and columns moved onto bounds that they miss by at most the tolerance.
+// wrong describes the remaining violation; it is "" if the point is a solution of d, which differs from m's data
+// only in bounds and integrality. O(columns + nonzeros). x is not changed.
 func polish(m *milp.Model, d *milp.Data, x []float64) (y []float64, wrong string) {
 	y = make([]float64, len(x))
 	for j, v := range x {
@@ -62,7 +58,7 @@ func polish(m *milp.Model, d *milp.Data, x []float64) (y []float64, wrong string
 	return y, wrong
 }
 
-// violated returns which row of d, named by m, the point x violates most, "" if none.
+// violated returns the row of d, named by m, that the point x violates most, "" if none.
 func violated(m *milp.Model, d *milp.Data, x []float64) string {
 	worst, row, at := 0., -1, 0.
 	for i := range d.RowLower {
@@ -94,8 +90,8 @@ func objective(d *milp.Data, x []float64) float64 {
 	return sum
 }
 
-// boxBound returns the best objective that the bounds of the columns alone
-// allow: a proven bound, infinite if they do not limit it.
+// boxBound returns the best objective within the bounds of the columns alone: a proven bound, infinite if they do
+// not limit the objective.
 func boxBound(d *milp.Data) float64 {
 	sum := d.Offset
 	for j, c := range d.Cost {
@@ -110,8 +106,7 @@ func boxBound(d *milp.Data) float64 {
 	return sum
 }
 
-// boxOptimum returns the best point of d's columns without its rows, or false
-// if there is none because the objective is unbounded.
+// boxOptimum returns the best point of d's columns without its rows, or false if the objective is unbounded.
 func boxOptimum(d *milp.Data) ([]float64, bool) {
 	x := make([]float64, len(d.Cost))
 	for j, c := range d.Cost {

@@ -8,26 +8,22 @@ import (
 	"workbench/model/milp"
 )
 
-// Engine is the part of a backend that differs between libraries: convert the
-// problem, call the library, report what it said. [New] makes a [Backend] of
-// it. An engine validates nothing, decides nothing about trust, and may assume
-// everything that [Problem] promises.
+// Engine is the part of a backend that differs between libraries: convert the problem, call the library, report
+// its results. [New] wraps it in a [Backend]. An engine validates nothing, trusts nothing by its own decision, and
+// may rely on everything that [Problem] promises.
 type Engine interface {
-	// Name is the library and its version: "highs 1.10.0".
+	// Name returns the library and its version: "highs 1.10.0".
 	Name() string
-	// Can says which fields of Problem are honoured. Fields it does not claim
-	// always have their neutral value.
+	// Can returns the fields of Problem that the engine honours. All others have their neutral value.
 	Can() Features
-	// Run solves p and reports the raw facts. It is called on a goroutine of
-	// its own, concurrently with other calls, and may lock its OS thread for
-	// good: the thread ends with the call. It must not change p or keep it
-	// after returning, and should return as soon as the library allows once
-	// ctx ends; ctx ends at the time limit too. An engine that is late is
-	// abandoned ([New]), so the library must work on a copy of the arrays.
+	// Run solves p and reports the raw results. It is called on a goroutine of its own, concurrently with other
+	// calls, and may lock its OS thread permanently: the thread ends with the call. It must not change p or keep
+	// it after returning, and must return as soon as the library allows once ctx ends; ctx also ends at the time
+	// limit. An engine that does not return in time is abandoned ([New]), so the library must work on a copy of
+	// the arrays.
 	//
-	// An error means that the library failed (it should wrap ErrSolver and
-	// name the call) or is not there (ErrMissing). Limits, infeasibility and
-	// cancellation are answers.
+	// The error says that the library failed (it should wrap ErrSolver and name the call) or is missing
+	// (ErrMissing). Limits, infeasibility and cancellation are answers.
 	Run(ctx context.Context, p *Problem) (*Answer, error)
 }
 
@@ -44,43 +40,40 @@ type Engine interface {
 type Problem struct {
 	Model milp.Data
 
-	// Time is what is left of the time limit and of ctx's deadline, whichever
-	// is the earlier; 0: none. To be given to the library besides watching
-	// ctx, because libraries look at their own clock more often.
+	// Time is the remaining time until the time limit or the deadline of ctx, whichever is earlier; 0: none. Pass
+	// it to the library in addition to watching ctx, because libraries check their own clock more often.
 	Time time.Duration
-	// RelGap and AbsGap ≥ 0: the search may end when either is reached. To be
-	// set in the library even if 0, because its defaults differ.
+	// RelGap and AbsGap are ≥ 0: the search may end when either is attained. Set them in the library even if 0,
+	// because its defaults differ.
 	RelGap, AbsGap float64
 	Threads        int   // ≥ 1
 	Seed           int   // ≥ 0
 	Nodes          int64 // < 0: no limit
 	Memory         int64 // bytes; 0: no limit
-	// Start gives values of integer columns, integral and within the bounds;
-	// NaN where unknown and for continuous columns. Nil: none.
+	// Start holds values of integer columns, integral and within the bounds; NaN where unknown and for continuous
+	// columns. Nil: none.
 	Start []float64
-	// Raw options, verbatim, by the library's own names. One that the library
-	// does not know or refuses is ErrOption.
+	// Raw holds options, verbatim, by the library's own names. An option that the library does not know or rejects
+	// is ErrOption.
 	Raw map[string]string
-	// Attempt is 1 when the answer of attempt 0 failed its check: an engine
-	// that CanRetry then takes another way (presolve flipped, another seed).
+	// Attempt is 1 when the answer of attempt 0 failed its check: an engine that CanRetry then solves differently
+	// (presolve flipped, another seed).
 	Attempt int
-	// OnProgress is never nil and never panics. Call it, from any goroutine,
-	// for every incumbent, X being a copy that the receiver keeps; and for
-	// bounds and counts at most every 100 ms. Unknown objective or bound: NaN.
+	// OnProgress is never nil and never panics. Call it, from any goroutine, for every incumbent, with a copy in X
+	// that the receiver keeps; and for bounds and counts at most every 100 ms. Unknown objective or bound: NaN.
 	// Elapsed and Gap need not be set.
 	OnProgress func(Progress)
-	// Log receives the library's log; nil: not wanted. It never fails.
+	// Log receives the library's log; nil: none. Its writes never fail.
 	Log io.Writer
 }
 
-// Answer is what a library said, unchecked.
+// Answer is the unchecked result of a library.
 type Answer struct {
-	Status Status // as claimed
-	Stop   Stop   // as claimed; NotStopped if the library ran to its end
+	Status Status // as reported
+	Stop   Stop   // as reported; NotStopped if the library ran to its end
 	X      []float64
-	// Bound is the claimed proven bound in the user's sense; NaN or infinite:
-	// none (0 is a bound). For a continuous model solved to optimality it is
-	// the objective. Not read where nothing was bounded: Infeasible,
+	// Bound is the reported lower (or upper) bound in the user's sense; NaN or infinite: none (0 is a bound). For
+	// a continuous model solved to optimality it is the objective. It is ignored for Infeasible,
 	// InfeasibleOrUnbounded, Unbounded and Numerical.
 	Bound   float64
 	BoundBy string // "" for "branch and bound"
@@ -92,22 +85,17 @@ type Answer struct {
 	Note              string
 }
 
-// New makes a backend of an engine. Everything that all libraries need and
-// none does well is here, once:
+// New returns a backend for an engine. It does what all libraries need and none does well:
 //
-// Before the call: models with mistakes are refused (ErrModel), options are
-// checked (ErrOption) and those that the engine does not claim are refused by
-// name (ErrUnsupported); trivial models are answered without the library;
-// a context that has ended is not started.
+// Before the call, invalid models are rejected (ErrModel), and options are checked (ErrOption). Options that the
+// engine lacks are rejected by name (ErrUnsupported). Trivial models are solved without the library, and no solve
+// starts in a context that has ended.
 //
-// During it: progress is serialised, checked and made monotone; a panic of a
-// callback is carried to the caller of Solve; an engine that has not returned
-// one second after its context ended is left behind, and the best incumbent
-// it streamed is returned.
+// During the call, progress is serialised, checked and made monotone, and a panic of a callback is passed to the
+// caller of Solve. An engine that has not returned one second after its context ended is abandoned, and the best
+// incumbent that it streamed is returned.
 //
-// After it: integers are rounded, rows and objective recomputed from the
-// original data, and the status recomputed from these. A point that fails is
-// repaired by solving for the continuous columns with the integers fixed; if
-// that fails too, an engine that CanRetry is asked a second time, once. A
-// result that still fails is Imprecise.
+// After the call, integers are rounded, and rows, objective and status are recomputed from the original data. A
+// point that fails is repaired by solving for the continuous columns with the integers fixed. If that fails too,
+// an engine that CanRetry is called once more. A result that still fails is Imprecise.
 func New(e Engine) Backend { return &backend{e} }

@@ -11,47 +11,43 @@ import (
 	"workbench/model/milp"
 )
 
-// Explanation says why a model has no solution, and what would have to give.
+// Explanation describes why a model is infeasible, and which changes make it feasible.
 type Explanation struct {
-	// Status is Infeasible if that is proven, Feasible if the model turns out
-	// to have a solution, NoSolution if it could not be decided within the
-	// limits. The rest is about Infeasible.
+	// Status is Infeasible if that is proven, Feasible if the model has a solution, NoSolution if it could not be
+	// decided within the limits. The other fields apply to Infeasible.
 	Status Status
-	// Conflict is what cannot hold together, given the bounds and integrality
-	// of the columns. It is Minimal only if every probe was decided within its
-	// limits. Its Bounds are filled in where bounds propagation tells.
+	// Conflict is a set of limits that cannot hold together, given the bounds and integrality of the columns. It
+	// is Minimal only if every probe was decided within its limits. Its Bounds are set where bound propagation
+	// finds them.
 	Conflict *milp.Conflict
-	// By says what proved it: "bounds propagation" or a backend's name.
+	// By is the source of the proof: "bounds propagation" or a backend's name.
 	By string
-	// Relief is the way of violating rows to make the model feasible that is
-	// least, each row being measured by its largest coefficient; by index. Least
-	// is false if that is not proven, and Relief empty if none was found.
+	// Relief is a minimum violation of rows that makes the model feasible, by index; each row is measured by its
+	// largest coefficient. Least is false if minimality is not proven. Relief is empty if none was found.
 	Relief []Relief
 	Least  bool
-	// Probes is the number of solves it took.
+	// Probes is the number of solves.
 	Probes int
 }
 
-// Relief is by how much a side of a row has to give way.
+// Relief is the amount by which a side of a row must be relaxed.
 type Relief struct {
 	Side   milp.Limit
 	Amount float64 // > 0, in units of the row
 }
 
-// propagationRounds is how often Explain goes over the rows. Chains of
-// implications are rarely longer, and slowly converging bounds prove nothing.
+// propagationRounds limits Explain's passes over the rows. Chains of implications are rarely longer, and slowly
+// converging bounds prove nothing.
 const propagationRounds = 20
 
-// Explain finds out why m is infeasible, in three ways of rising cost: by
-// propagating bounds, which is instant and finds most slips; by making all rows
-// elastic, which says by how much they miss each other; and by leaving out
-// groups of rows, then rows, then sides, as long as the rest stays infeasible
-// (deletion filter, Chinneck and Dravnieks 1991). Any backend will do.
+// Explain determines why m is infeasible, in three steps of rising cost. Bound propagation takes no solve and
+// finds most mistakes. An elastic model measures by how much rows must be relaxed. A deletion filter (Chinneck and
+// Dravnieks 1991) removes groups of rows, then rows, then sides, while the rest stays infeasible. Any backend will
+// do.
 //
-// Of o the options that concern the library are used for each probe: Time,
-// Threads, Seed, Memory and Raw. Set Time: a probe that is not decided within
-// it keeps what it was about to leave out, and the conflict is not Minimal then.
-// When ctx ends, what is known so far is returned.
+// Of o, each probe uses the options that concern the library: Time, Threads, Seed, Memory and Raw. Set Time: a
+// probe that is not decided within it keeps what it was about to remove, and the conflict is then not Minimal.
+// When ctx ends, Explain returns the results so far.
 func Explain(ctx context.Context, b Backend, m *milp.Model, o Options) (*Explanation, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrModel)
@@ -96,8 +92,7 @@ type explainer struct {
 	decided bool      // no probe was left undecided
 }
 
-// prove fills in the relief, and says whether m is infeasible, which c, if any,
-// has proven.
+// prove sets the relief and returns whether m is infeasible; c, if not nil, has proven that already.
 func (x *explainer) prove(ctx context.Context, c *milp.Conflict, e *Explanation) (Status, error) {
 	status := Infeasible
 	if c != nil {
@@ -118,14 +113,14 @@ func (x *explainer) prove(ctx context.Context, c *milp.Conflict, e *Explanation)
 	if err != nil {
 		return 0, err
 	}
-	// Beyond tolerance, so that the elastic bound proves as much.
+	// The violation exceeds the tolerance, so that the elastic bound is a proof.
 	if bound > 1e-5 {
 		status = Infeasible
 	}
 	return status, nil
 }
 
-// feasibilityOf is d without an objective.
+// feasibilityOf returns d without an objective.
 func feasibilityOf(d milp.Data) *milp.Model {
 	d.Cost, d.Offset, d.Sense = make([]float64, len(d.Cost)), 0, milp.Minimize
 	return milp.FromData(d)
@@ -140,8 +135,7 @@ func (x *explainer) solve(ctx context.Context, m *milp.Model) (*Result, error) {
 	return r, nil
 }
 
-// relieve solves the elastic model: min Σ slack_i / max_j |a_ij|. It returns
-// the proven bound on that.
+// relieve solves the elastic model: min Σ slack_i / max_j |a_ij|. It returns the proven bound on its optimum.
 func (x *explainer) relieve(ctx context.Context, e *Explanation) (bound float64, err error) {
 	elastic, slacks := x.m.Elastic(func(row int) float64 {
 		largest := 0.
@@ -170,9 +164,8 @@ func (x *explainer) relieve(ctx context.Context, e *Explanation) (bound float64,
 	return r.Bound, nil
 }
 
-// filter leaves out what the infeasibility does not need: of the rows of c if
-// there is one, else of all. Rows that need relief are tried last, since one of
-// them is in every conflict.
+// filter removes what the infeasibility does not need, from the rows of c if it is not nil, else from all rows.
+// Rows that need relief are tried last, since every conflict contains one of them.
 func (x *explainer) filter(ctx context.Context, c *milp.Conflict, relief []Relief) error {
 	for side, limits := range [2][]float64{x.data.RowLower, x.data.RowUpper} {
 		x.keep[side] = make([]bool, len(limits))
@@ -216,7 +209,7 @@ func (x *explainer) filter(ctx context.Context, c *milp.Conflict, relief []Relie
 	return x.shrink(ctx, sides)
 }
 
-// ordered returns the sets that are not empty, those without wanted rows first.
+// ordered returns the nonempty sets, those without wanted rows first.
 func ordered(sets [][]milp.Limit, wanted []bool) [][]milp.Limit {
 	var first, last [][]milp.Limit
 	for _, s := range sets {
@@ -244,8 +237,8 @@ func (x *explainer) kept() []milp.Limit {
 	return limits
 }
 
-// shrink leaves out as many of the sets of limits as it can, several at a time
-// while that goes well: O(k log n) probes to find k sets of n.
+// shrink removes as many of the sets of limits as it can, several at a time while that succeeds: O(k log n) probes
+// to find k sets of n.
 func (x *explainer) shrink(ctx context.Context, sets [][]milp.Limit) error {
 	size := max(1, len(sets)/2)
 	for at := 0; at < len(sets); {
@@ -291,8 +284,7 @@ func (x *explainer) probe(ctx context.Context) (*Result, error) {
 	return x.solve(ctx, x.reduced())
 }
 
-// reduced is the model of the limits kept: other sides are infinite, and rows
-// without sides are left out.
+// reduced returns the model of the kept limits: other sides are infinite, and rows without sides are removed.
 func (x *explainer) reduced() *milp.Model {
 	d := x.data
 	d.RowLower, d.RowUpper, d.RowGroup, d.Groups = nil, nil, nil, nil
@@ -316,8 +308,7 @@ func (x *explainer) reduced() *milp.Model {
 	return feasibilityOf(d)
 }
 
-// conflict is what was kept, with the bounds that matter if propagation of the
-// kept rows alone finds them.
+// conflict returns the kept limits, with the relevant bounds if propagation of the kept rows alone finds them.
 func (x *explainer) conflict() *milp.Conflict {
 	c := &milp.Conflict{Rows: x.kept(), Minimal: x.decided}
 	if _, _, found := x.reduced().Propagate(propagationRounds); found != nil {
@@ -326,7 +317,7 @@ func (x *explainer) conflict() *milp.Conflict {
 	return c
 }
 
-// Text returns e in lines for a reader.
+// Text returns e as lines of text.
 func (e *Explanation) Text(m *milp.Model) string {
 	var b strings.Builder
 	switch e.Status {
@@ -369,7 +360,7 @@ func (e *Explanation) writeRelief(b *strings.Builder, m *milp.Model) {
 	}
 }
 
-// short formats x to 7 digits: solutions have no more.
+// short formats x to 7 digits, the precision of solutions.
 func short(x float64) string {
 	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
 		return strconv.FormatFloat(x, 'f', -1, 64)

@@ -11,14 +11,13 @@ import (
 	"workbench/model/platform"
 )
 
-// branchAndBound is Result.BoundBy where an engine says nothing else.
+// branchAndBound is Result.BoundBy unless an engine sets it.
 const branchAndBound = "branch and bound"
 
-// judge makes a result of what the library says, by these rules: a point counts
-// if it checks; a bound counts if no point contradicts it; and the status
-// follows from the two. The library's own status counts where it is the only
-// evidence: Infeasible, Unbounded, and why a search stopped. What does not fit
-// is left in s.doubt.
+// judge derives a result from a library's answer, by these rules. A point counts if it passes its check; a bound
+// counts if no point contradicts it; the status follows from the two. The library's own status is used where it is
+// the only evidence: Infeasible, Unbounded, and the reason why a search stopped. Contradictions are recorded in
+// s.doubt.
 func (s *solving) judge(ctx context.Context, a *Answer) *Result {
 	s.nodes, s.iters = max(s.nodes, a.Nodes), max(s.iters, a.Iterations)
 	s.raw = a.Raw
@@ -82,13 +81,13 @@ func (s *solving) judge(ctx context.Context, a *Answer) *Result {
 	return s.result(NoSolution, stop)
 }
 
-// doubtf records that the answer cannot be taken as it is.
+// doubtf records a contradiction in the answer.
 func (s *solving) doubtf(format string, args ...any) {
 	s.doubt = append(s.doubt, fmt.Sprintf(format, args...))
 }
 
-// takePoint offers the claimed point, repaired if need be. It returns what is
-// wrong with it if it is of no use.
+// takePoint offers the reported point as incumbent, repaired if necessary. It returns what is wrong with a point
+// that cannot be used.
 func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 	if a.X == nil {
 		return ""
@@ -107,8 +106,8 @@ func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 	return s.updateIncumbent(y)
 }
 
-// judgeProof judges the claims that no point can confirm, by what could
-// contradict them: a solution, or finite bounds on all columns that matter.
+// judgeProof judges the statuses that no point can confirm, by what could contradict them: a solution, or finite
+// bounds on all columns in the objective.
 func (s *solving) judgeProof(a *Answer) *Result {
 	status := a.Status
 	bounded := !math.IsInf(boxBound(&s.problem.Model), 0)
@@ -135,8 +134,7 @@ func (s *solving) judgeProof(a *Answer) *Result {
 	return s.result(Feasible, Unknown)
 }
 
-// judgeFailure turns an error of the engine into a result if a solution is
-// known nevertheless.
+// judgeFailure turns an error of the engine into a result if a solution is known.
 func (s *solving) judgeFailure(ctx context.Context, err error) (*Result, error) {
 	if errors.Is(err, ErrUnsupported) || errors.Is(err, ErrOption) || errors.Is(err, ErrMissing) {
 		return nil, err
@@ -155,7 +153,7 @@ func (s *solving) judgeFailure(ctx context.Context, err error) (*Result, error) 
 	return s.result(Feasible, s.stop(ctx, Unknown)), nil
 }
 
-// closed reports whether incumbent and bound are within the gap asked for.
+// closed reports whether incumbent and bound are within the requested gap.
 func (s *solving) closed() bool {
 	if s.best == nil {
 		return false
@@ -164,8 +162,7 @@ func (s *solving) closed() bool {
 	return s.sense()*(s.bestObj-s.bound) <= asked+objectiveTol(s.bestObj)
 }
 
-// stop says why the search ended early: what we know goes before what the
-// library claims.
+// stop returns why the search ended early. Known facts take precedence over what the library reports.
 func (s *solving) stop(ctx context.Context, claimed Stop) Stop {
 	switch claimed {
 	case Nodes, Iterations, Solutions, Objective, Memory:
@@ -177,14 +174,14 @@ func (s *solving) stop(ctx context.Context, claimed Stop) Stop {
 	case context.Canceled:
 		return Cancelled
 	}
-	// The library's clock may be a little ahead of the context's.
+	// The library's clock may be slightly ahead of the context's.
 	if _, limited := ctx.Deadline(); limited && claimed == Time {
 		return Time
 	}
 	return Unknown
 }
 
-// imprecise keeps the claimed point although it does not check.
+// imprecise keeps the reported point although it fails its check.
 func (s *solving) imprecise(a *Answer, stop Stop) *Result {
 	x, _ := polish(s.model, &s.data, a.X)
 	r := s.result(Imprecise, stop)
@@ -192,7 +189,7 @@ func (s *solving) imprecise(a *Answer, stop Stop) *Result {
 	return r
 }
 
-// duals returns the claimed duals of a continuous model if they are whole.
+// duals returns the reported duals of a continuous model if they are complete.
 func (s *solving) duals(a *Answer) *Duals {
 	if a.Dual == nil || s.integer || !finitePoint(a.Dual.Row, len(s.data.RowLower)) || !finitePoint(a.Dual.Reduced, len(s.data.Cost)) {
 		return nil
@@ -200,8 +197,7 @@ func (s *solving) duals(a *Answer) *Duals {
 	return a.Dual
 }
 
-// result fills a Result. Incumbent and bound are given where the status is
-// about them.
+// result returns a Result. It sets incumbent and bound where the status is about them.
 func (s *solving) result(status Status, stop Stop) *Result {
 	r := &Result{
 		Status: status, Stop: stop, Bound: s.noBound(), Start: s.start,

@@ -8,30 +8,28 @@ import (
 	"workbench/model/milp"
 )
 
-// LP is a linear program that stays loaded in a library while bounds, costs and
-// rows change, and is solved from the basis of the solve before. It is for one
-// goroutine at a time and has to be closed.
+// LP is a linear program that stays loaded in a library while bounds, costs and rows change. Each solve starts
+// from the basis of the previous one. It is for one goroutine at a time and must be closed.
 //
-// Nothing that it says is checked: it is for makers of certificates, whose
-// answers somebody else checks.
+// Its results are unchecked: it serves the search for certificates, which are checked independently.
 type LP interface {
-	// SetBounds gives columns other bounds, ±Inf for none.
+	// SetBounds replaces the bounds of columns, ±Inf for none.
 	SetBounds(columns []int32, lower, upper []float64) error
-	// SetCosts gives columns other costs.
+	// SetCosts replaces the costs of columns.
 	SetCosts(columns []int32, costs []float64) error
 	// AddRows adds lower ≤ A x ≤ upper, A by rows as in [milp.Data].
 	AddRows(lower, upper []float64, start, col []int32, val []float64) error
-	// AddCols adds columns with their entries in the rows that there are: column k has
-	// val[start[k]:start[k+1]] in the rows of the same places of row.
+	// AddCols adds columns with their entries in the existing rows: column k has the values
+	// val[start[k]:start[k+1]] in the rows at the same positions of row.
 	AddCols(cost, lower, upper []float64, start, row []int32, val []float64) error
-	// SetSides gives a row other sides, ±Inf for none.
+	// SetSides replaces the sides of a row, ±Inf for none.
 	SetSides(row int32, lower, upper float64) error
-	// SetCoef gives a column another coefficient in a row.
+	// SetCoef replaces the coefficient of a column in a row.
 	SetCoef(row, column int32, value float64) error
-	// Solve minimises or maximises, as the model says, within the limits and
-	// until ctx ends. Limits and infeasibility are answers.
+	// Solve minimises or maximises, according to the model, within the limits and until ctx ends. Limits and
+	// infeasibility are answers.
 	Solve(ctx context.Context, o LPOptions) (*LPResult, error)
-	// Close frees the library's memory. No method is to be called after it.
+	// Close frees the library's memory. No method may be called after it.
 	Close()
 }
 
@@ -39,43 +37,41 @@ type LP interface {
 type LPOptions struct {
 	Time       time.Duration // of wall time; 0: no limit
 	Iterations int           // of the simplex method; 0: no limit
-	// Cutoff ends a minimisation that is proved to be above it, with Stop
-	// Objective and the multipliers that it has then.
+	// Cutoff ends a minimisation whose optimum is proved to be above it, with Stop Objective and the multipliers
+	// at that time.
 	Cutoff Opt[float64]
-	// Attempt above 0 takes another way, from scratch, for when the first
-	// answer was of no use.
+	// Attempt above 0 selects another algorithm, from scratch, for use when the first answer was unusable.
 	Attempt int
 }
 
-// LPResult is what a library says of a linear program.
+// LPResult is a library's result for a linear program.
 type LPResult struct {
 	// Status is Optimal, Infeasible, Unbounded, NoSolution for a limit that
 	// Stop names, or Numerical.
 	Status Status
 	Stop   Stop
-	// Objective is NaN where it is not known; at a limit of iterations it is
-	// that of the last one, at the cutoff that.
+	// Objective is NaN where it is not known; at a limit of iterations it is that of the last iteration, at the
+	// cutoff its value then.
 	Objective float64
-	// X and Reduced by column and Dual by row, with the signs of [Duals], if Optimal; at
-	// the cutoff Dual alone.
+	// X and Reduced are by column and Dual by row, with the signs of [Duals], if Optimal; at the cutoff only Dual
+	// is set.
 	X, Reduced, Dual []float64
-	// Ray by row, if Infeasible and known: multipliers y for which no x in its
-	// bounds has yᵀAx within what y makes of the sides. Either y or −y.
+	// Ray is by row, if Infeasible and known: multipliers y such that no x within its bounds gives yᵀAx a value
+	// that the sides allow. The sign of y is not determined.
 	Ray        []float64
 	Iterations int64
 	Raw        string // the library's own status
 }
 
-// LPEngine is an [Engine] that keeps linear programs.
+// LPEngine is an [Engine] that keeps linear programs loaded.
 type LPEngine interface {
-	// OpenLP loads the linear relaxation of d, of a model without mistakes. It
-	// keeps nothing of d. An error wraps ErrMissing, ErrUnsupported or
-	// ErrSolver.
+	// OpenLP loads the linear relaxation of d, of a valid model. It does not keep d. The error wraps ErrMissing,
+	// ErrUnsupported or ErrSolver.
 	OpenLP(d *milp.Data) (LP, error)
 }
 
-// OpenLP loads the linear relaxation of d in the library of b, in this process
-// even if b runs its solves in others.
+// OpenLP loads the linear relaxation of d in the library of b. It uses this process even if b runs its solves in
+// others.
 func OpenLP(b Backend, d *milp.Data) (LP, error) {
 	if own, ok := b.(*backend); ok {
 		if e, ok := own.engine.(LPEngine); ok {

@@ -7,16 +7,15 @@ import (
 	"workbench/model/milp"
 )
 
-// Magnitudes beyond which the libraries stop taking numbers at their word:
-// HiGHS drops entries up to small and refuses those above large; HiGHS takes
-// 1e20, lp_solve 1e30 for infinite.
+// Magnitudes at which the libraries start to reinterpret numbers: HiGHS drops entries up to small and rejects
+// those above large; HiGHS treats 1e20, lp_solve 1e30 as infinite.
 const (
 	small    = 1e-9
 	large    = 1e15
 	infinite = 1e20
 )
 
-// validate reports the options that are out of range for a model of n columns.
+// validate returns an error for options that are out of range for a model of n columns.
 func (o *Options) validate(n int) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrOption}, args...)...)
@@ -43,8 +42,7 @@ func (o *Options) validate(n int) error {
 	return nil
 }
 
-// needs returns the features that o asks for. An option set to what it is
-// anyway asks for nothing.
+// needs returns the features that o requires. An option set to its neutral value requires none.
 func (o *Options) needs() Features {
 	var f Features
 	ask := func(asked bool, what Features) {
@@ -65,8 +63,8 @@ func (o *Options) needs() Features {
 	return f
 }
 
-// problem resolves model and options into what an engine receives, all but
-// Time and the two sinks. O(columns + nonzeros). d is not changed.
+// problem converts model and options into the input of an engine, except for Time and the two sinks. O(columns +
+// nonzeros). d is not changed.
 func problem(m *milp.Model, d *milp.Data, o *Options) (*Problem, error) {
 	p := &Problem{
 		Model:   *d,
@@ -91,7 +89,7 @@ func problem(m *milp.Model, d *milp.Data, o *Options) (*Problem, error) {
 	}
 	for j, integer := range d.Integer {
 		if integer {
-			// Bounds are often computed: 2.9999999999 means 3.
+			// Bounds are often computed: 2.9999999999 stands for 3.
 			q.Lower[j], q.Upper[j] = math.Ceil(q.Lower[j]-small)+0, math.Floor(q.Upper[j]+small) // no −0
 		}
 	}
@@ -107,8 +105,7 @@ func problem(m *milp.Model, d *milp.Data, o *Options) (*Problem, error) {
 	return p, nil
 }
 
-// normalise returns copies of the bounds with everything from ±1e20 on made
-// infinite.
+// normalise returns copies of the bounds in which every value from ±1e20 on is infinite.
 func normalise(name func(int) string, lower, upper []float64) (lo, up []float64, err error) {
 	lo, up = make([]float64, len(lower)), make([]float64, len(upper))
 	for i := range lower {
@@ -127,9 +124,8 @@ func normalise(name func(int) string, lower, upper []float64) (lo, up []float64,
 	return lo, up, nil
 }
 
-// dropSmall removes the entries of magnitude below 1e-9, which libraries drop
-// in silence, if they cannot move their row by as much; it refuses the model if
-// one can. The matrix is copied only if there are any.
+// dropSmall removes the entries of magnitude below 1e-9, which libraries drop silently, if they cannot move their
+// row by as much. It rejects the model if one can. The matrix is copied only if there are any.
 func dropSmall(m *milp.Model, d *milp.Data) error {
 	tiny := 0
 	for i := range d.RowLower {
@@ -167,9 +163,8 @@ func dropSmall(m *milp.Model, d *milp.Data) error {
 	return nil
 }
 
-// integralStart returns the values of start in integer columns, rounded, and
-// NaN elsewhere; nil if there are none or one is fractional or out of bounds,
-// since libraries differ in what they do with those.
+// integralStart returns the values of start in integer columns, rounded, and NaN elsewhere. It returns nil if
+// there are none or if one is fractional or out of bounds, since libraries treat those differently.
 func integralStart(d *milp.Data, start []float64) []float64 {
 	if start == nil {
 		return nil
@@ -195,8 +190,7 @@ func integralStart(d *milp.Data, start []float64) []float64 {
 	return out
 }
 
-// contradiction returns why d has no solution if one look at each column and
-// row tells, else "".
+// contradiction returns why d is infeasible if a single column or row shows it, else "".
 func contradiction(m *milp.Model, d *milp.Data) string {
 	for j := range d.Lower {
 		if d.Lower[j] > d.Upper[j] {

@@ -8,21 +8,20 @@ import (
 	"workbench/model/milp"
 )
 
-// Presolver is an [Engine] that tells what its presolve leaves of a model.
+// Presolver is an [Engine] that reports the size of a presolved model.
 type Presolver interface {
-	// Presolve returns the size of what is left: all zero where that is nothing.
+	// Presolve returns the size of the presolved model: zero if nothing remains.
 	Presolve(ctx context.Context, p *Problem) (Presolved, error)
 }
 
 // Presolved is the size of a model after the presolve of a library.
 type Presolved struct{ Cols, Rows, Nonzeros int }
 
-// presolveTime is more than the presolve of any model that is looked at should take.
+// presolveTime limits the presolve of a model.
 const presolveTime = time.Minute
 
-// Presolve returns what the presolve of a backend's library leaves of a model, in this process
-// even if b runs its solves in others. The error wraps ErrUnsupported for libraries that do
-// not tell.
+// Presolve returns the size to which a backend's library presolves a model. It uses this process even if b runs
+// its solves in others. The error wraps ErrUnsupported for libraries that do not report it.
 func Presolve(ctx context.Context, b Backend, m *milp.Model) (Presolved, error) {
 	own, ok := b.(*backend)
 	if !ok {
@@ -41,7 +40,7 @@ func Presolve(ctx context.Context, b Backend, m *milp.Model) (Presolved, error) 
 		return Presolved{}, err
 	}
 	if contradiction(m, &p.Model) != "" || len(d.Cost) == 0 || len(d.RowLower) == 0 {
-		return Presolved{}, nil // no library is asked
+		return Presolved{}, nil // without calling a library
 	}
 	p.Time = presolveTime
 	return e.Presolve(ctx, p)

@@ -9,18 +9,16 @@ import (
 	"workbench/model/milp"
 )
 
-// Probe is a tiny model of which some version of a library has called a worse
-// point optimal, or said that it has no solution. No check of a point can find that
-// out; a certificate can.
+// Probe is a tiny model for which some version of a library reported a suboptimal point as optimal or the model as
+// infeasible. No check of a point detects that; a certificate does.
 type Probe struct {
 	Name    string
-	Optimum float64 // infinite: there is none, for solutions are as good as one likes
+	Optimum float64 // infinite: the model is unbounded
 	Model   func() *milp.Model
 }
 
-// Probes are those known. Numbers are of issues of ERGO-Code/HiGHS; the others are
-// what was left of models of this project when rows and columns were taken out as
-// long as the answer stayed wrong.
+// Probes returns the known probes. Numbers refer to issues of ERGO-Code/HiGHS. The others are models of this
+// project, reduced by removing rows and columns while the answer stayed wrong.
 func Probes() []Probe {
 	return []Probe{
 		{"presolve takes a continuous column for an integer", 1.25, falselyInteger}, // HiGHS 1.10.0 says 0
@@ -39,11 +37,10 @@ func Probes() []Probe {
 	}
 }
 
-// probeTime is more than any of them takes.
+// probeTime is more than any probe takes.
 const probeTime = 10 * time.Second
 
-// Wrong solves the probes with b and returns a line for each that it answers
-// wrongly or not at all.
+// Wrong solves the probes with b and returns a line for each wrong or missing answer.
 func Wrong(ctx context.Context, b Backend) (findings []string) {
 	for _, p := range Probes() {
 		r, err := b.Solve(ctx, p.Model(), Options{Time: probeTime})
@@ -63,7 +60,7 @@ func Wrong(ctx context.Context, b Backend) (findings []string) {
 	return findings
 }
 
-// probe is a model that is quick to write down.
+// probe is a model in a compact notation.
 type probe struct {
 	*milp.Model
 	rows milp.Group
@@ -85,9 +82,8 @@ func (m probe) min(terms ...milp.Term) *milp.Model {
 	return m.Model
 }
 
-// falselyInteger is max −5(n + x), n + x ≥ −1/4, n binary, x ≤ 0, y ≤ 5x, y ≥
-// −100, found at random and cut down. HiGHS 1.10.0 with presolve rounds the side
-// up to 0, as if x were integer.
+// falselyInteger is max −5(n + x), n + x ≥ −1/4, n binary, x ≤ 0, y ≤ 5x, y ≥ −100, found at random and reduced.
+// HiGHS 1.10.0 with presolve rounds the side up to 0, as if x were integer.
 func falselyInteger() *milp.Model {
 	m := newProbe("falsely integer")
 	n, x, y := m.col(milp.Binary, 0, 1), m.col(milp.Continuous, -100, 0), m.col(milp.Continuous, -100, 0)
@@ -131,10 +127,9 @@ func highs3094() *milp.Model {
 	return m.min(milp.Term{Coef: 10, Var: d[0]}, milp.Term{Coef: 8, Var: d[1]})
 }
 
-// nearlyFits is what is left of a model of weight offloading (chain of 3 layers,
-// weights of 1 MB, 3 MB and 2 MB, memory of 7 MB and 2 bytes): 1 − y = n, n
-// binary, and y ≤ 1 − 3.3e-7, so that y = 0 and n = 1. HiGHS 1.10.0 takes y for
-// whole, rounds its bound up, and says infeasible.
+// nearlyFits is a reduced model of weight offloading (chain of 3 layers, weights of 1 MB, 3 MB and 2 MB, memory of
+// 7 MB and 2 bytes): 1 − y = n, n binary, and y ≤ 1 − 3.3e-7, so that y = 0 and n = 1. HiGHS 1.10.0 treats y as
+// integer, rounds its bound up, and reports the model as infeasible.
 func nearlyFits() *milp.Model {
 	inf := math.Inf(1)
 	m := newProbe("weights that nearly fit")
@@ -148,9 +143,8 @@ func nearlyFits() *milp.Model {
 	return m.min()
 }
 
-// smallSides is what is left of a model of weight offloading with
-// coefficients and sides of many magnitudes. The optimum is 0: x_11 = 1, x_12 = 1e-6,
-// all else 0. HiGHS 1.10.0 says 0.4.
+// smallSides is a reduced model of weight offloading with coefficients and sides of many magnitudes. The optimum
+// is 0: x_11 = 1, x_12 = 1e-6, all others 0. HiGHS 1.10.0 returns 0.4.
 func smallSides() *milp.Model {
 	inf := math.Inf(1)
 	m := newProbe("a side of 6e-5 beside 500")
@@ -180,9 +174,9 @@ func smallSides() *milp.Model {
 	return m.min(milp.Term{Coef: 1, Var: x[0]})
 }
 
-// byteBeside is what is left of a printed model of Checkmate, a graph with a value of
-// 950,518 bytes and one of a byte: 0.0009765625 in units of the model. All 0 but x_10 =
-// 0.0009765625 is a solution. HiGHS 1.10.0 says infeasible.
+// byteBeside is a reduced printed model of Checkmate, a graph with a value of 950,518 bytes and one of a byte:
+// 0.0009765625 in units of the model. A solution has x_10 = 0.0009765625 and all others 0. HiGHS 1.10.0 reports it
+// as infeasible.
 func byteBeside() *milp.Model {
 	const value = 928.240234375
 	inf := math.Inf(1)
@@ -210,9 +204,8 @@ func byteBeside() *milp.Model {
 	return m.min()
 }
 
-// lastByte is what is left of a model of activation offloading in which two tensors
-// have to be away for the last byte: 976.5625 x + 0.0107421875 n ≥ their sum.
-// lp_solve 5.5.2.5 says infeasible.
+// lastByte is a reduced model of activation offloading in which two tensors must be on the host because of the
+// last byte: 976.5625 x + 0.0107421875 n ≥ their sum. lp_solve 5.5.2.5 reports it as infeasible.
 func lastByte() *milp.Model {
 	m := newProbe("memory to the last byte")
 	x, n := m.col(milp.Continuous, 0, 1), m.col(milp.Binary, 0, 1)
@@ -220,8 +213,7 @@ func lastByte() *milp.Model {
 	return m.min()
 }
 
-// twoProcessors is what is left of a model of allocations of pipelines: lp_solve
-// 5.5.2.5 finds nothing where x_1 = 1.
+// twoProcessors is a reduced model of pipeline allocations: lp_solve 5.5.2.5 misses the solutions with x_1 = 1.
 func twoProcessors() *milp.Model {
 	inf := math.Inf(1)
 	m := newProbe("stages on two processors")
@@ -245,8 +237,7 @@ func twoProcessors() *milp.Model {
 	return m.min(milp.Term{Coef: 1, Var: x[0]})
 }
 
-// onePoint is a model of four columns, two of them integer, whose rows leave one point:
-// 8.89, 0.29, 0, 4.
+// onePoint is a model of four columns, two of them integer, with a single feasible point: 8.89, 0.29, 0, 4.
 func onePoint() *milp.Model {
 	inf := math.Inf(1)
 	m := newProbe("one point")
@@ -262,8 +253,8 @@ func onePoint() *milp.Model {
 	return m.min(term(-24, p), term(5, q), term(7.4, r), term(9, s))
 }
 
-// highs2204 is a puzzle: the fewest of 25 edges so that each of twelve corners has an odd or
-// an even number of them, as given.
+// highs2204 is a puzzle: the minimum number of 25 edges such that each of twelve corners has an odd or an even
+// degree, as given.
 func highs2204() *milp.Model {
 	m := newProbe("HiGHS 2204")
 	var edges [25]milp.Var
@@ -298,9 +289,8 @@ func highs2204() *milp.Model {
 	return m.min(count...)
 }
 
-// highs2446 is what is left of the public model of that issue, 1,963 rows and 2,200 columns,
-// when rows are taken out and columns fixed where a known point has them, as long as 1.10.0
-// says infeasible: x_0 = 7.2159, all others 0.
+// highs2446 is the public model of that issue, 1,963 rows and 2,200 columns, reduced. Rows were removed and
+// columns fixed at the values of a known point while 1.10.0 reported it as infeasible: x_0 = 7.2159, all others 0.
 func highs2446() *milp.Model {
 	m := newProbe("HiGHS 2446")
 	x := [10]milp.Var{m.col(milp.Continuous, 0, 5000), m.col(milp.Continuous, 0, 500)}

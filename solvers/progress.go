@@ -7,7 +7,7 @@ import (
 	"workbench/model/platform"
 )
 
-// progress is Problem.OnProgress.
+// progress implements Problem.OnProgress.
 func (s *solving) progress(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,8 @@ func (s *solving) catch() {
 	}
 }
 
-// logSink is Problem.Log: it keeps the first error of the user's writer to
-// itself, since no library knows what to do with it.
+// logSink implements Problem.Log: it records the first error of the user's writer and returns none, since
+// libraries cannot handle it.
 type logSink struct{ s *solving }
 
 func (l logSink) Write(b []byte) (int, error) {

@@ -6,36 +6,33 @@ import (
 	"slices"
 )
 
-// Libraries are least reliable where the columns' bounds do not limit the objective: HiGHS
-// 1.10 and 1.15.1 call unbounded models optimal or infeasible, and bounded ones unbounded.
-// Whether such a model is unbounded does not depend on where its solutions are, but on
-// its directions of recession: d with A·d ≥ 0 in rows that have a lower side, ≤ 0 in rows
-// that have an upper one, and likewise for the columns' bounds. If one of them improves the
-// objective, a model of rational numbers with a solution is unbounded, with integers too
-// (Meyer 1974); if none does, its relaxation is bounded.
+// Libraries are least reliable where the columns' bounds do not limit the objective. HiGHS 1.10 and 1.15.1 report
+// unbounded models as optimal or infeasible, and bounded ones as unbounded. Whether a feasible model is unbounded
+// depends only on its directions of recession: d with A·d ≥ 0 in rows that have a lower side, ≤ 0 in rows that
+// have an upper one, and likewise for the columns' bounds. If one of them improves the objective, a feasible model
+// with rational data is unbounded, even with integers (Meyer 1974). If none does, its relaxation is bounded.
 
 const (
-	// improving is by how much of the greatest cost a direction within [−1, 1] has to
-	// improve the objective.
+	// improving is the fraction of the greatest cost by which a direction within [−1, 1] must improve the
+	// objective.
 	improving = 1e-6
 	// feasibilityNodes limits the search for any solution.
 	feasibilityNodes = 10_000
 )
 
-// verdict is what is known of a model whose columns do not limit its objective.
+// verdict classifies a model whose columns do not limit its objective.
 type verdict uint8
 
 const (
 	unknown   verdict = iota
 	bounded           // no direction of recession improves the objective
 	recedes           // one does: infeasible or unbounded
-	unlimited         // one does, and there is a solution
-	empty             // one does, and the library says that there is no solution
+	unlimited         // one does, and the model is feasible
+	empty             // one does, and the library reports the model as infeasible
 )
 
-// recession returns what directions of recession say of the model. It asks the library
-// for the best of them, a linear program of bounded columns, and, where a claimed
-// infeasibility depends on it, for any solution.
+// recession classifies the model by its directions of recession. It solves for the best of them, a linear program
+// with bounded columns. Where a reported infeasibility depends on it, it also searches for any solution.
 func (s *solving) recession(ctx context.Context, claimed Status) verdict {
 	switch improves, known := s.direction(ctx); {
 	case !known:
@@ -67,8 +64,7 @@ func (s *solving) recession(ctx context.Context, claimed Status) verdict {
 	return recedes
 }
 
-// direction reports whether a direction of recession improves the objective. The answer is
-// kept.
+// direction reports whether a direction of recession improves the objective. The result is cached.
 func (s *solving) direction(ctx context.Context) (improves, known bool) {
 	if s.directed {
 		return s.improves, true
@@ -107,7 +103,7 @@ func (s *solving) direction(ctx context.Context) (improves, known bool) {
 	return s.improves, true
 }
 
-// ask solves another program on the way to an answer; nil: there is none.
+// ask solves an auxiliary program; nil: no answer.
 func (s *solving) ask(ctx context.Context, p *Problem) *Answer {
 	if ctx.Err() != nil {
 		return nil
@@ -121,8 +117,8 @@ func (s *solving) ask(ctx context.Context, p *Problem) *Answer {
 	return a
 }
 
-// judgeRecession judges a final answer on a model whose columns do not limit its objective.
-// It returns nil if directions of recession do not contradict or complete the answer.
+// judgeRecession judges a final answer on a model whose columns do not limit its objective. It returns nil if
+// directions of recession do not contradict or complete the answer.
 func (s *solving) judgeRecession(ctx context.Context, a *Answer) *Result {
 	final := []Status{Optimal, Infeasible, InfeasibleOrUnbounded, Unbounded}
 	if !math.IsInf(boxBound(&s.problem.Model), 0) || !slices.Contains(final, a.Status) {

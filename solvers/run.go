@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// lateness is how long an engine may take to return after its context has
-	// ended before it is left behind.
+	// lateness is how long an engine may take to return after its context has ended before it is abandoned.
 	lateness = time.Second
-	// repairTime is for repairing the incumbent of a search that has ended.
+	// repairTime limits the repair of the incumbent of a search that has ended.
 	repairTime = 500 * time.Millisecond
 )
 
-// errAbandoned is the error of an engine that was left behind.
+// errAbandoned is the error of an abandoned engine.
 var errAbandoned = errors.New("library had not returned one second after the end of its time; left behind")
 
-// run answers what needs no library, and else asks the engine, a second time
-// if the first answer does not stand.
+// run solves trivial models itself, and otherwise calls the engine, a second time if the first answer fails its
+// check.
 func (s *solving) run(ctx context.Context) (*Result, error) {
 	if ctx.Err() != nil {
 		return s.judge(ctx, nothing()), nil
@@ -57,8 +56,8 @@ func (s *solving) run(ctx context.Context) (*Result, error) {
 	return again, errAgain
 }
 
-// attempt runs the engine once and judges what it says. What is wrong with the
-// answer is left in s.doubt and noted.
+// attempt runs the engine once and judges its answer. Contradictions in the answer are recorded in s.doubt and
+// noted.
 func (s *solving) attempt(ctx context.Context, number int) (*Result, error) {
 	p := s.problem
 	p.Attempt = number
@@ -83,17 +82,17 @@ func (s *solving) attempt(ctx context.Context, number int) (*Result, error) {
 	return r, nil
 }
 
-// nothing is the answer of a library that was not heard.
+// nothing returns the answer of an abandoned library.
 func nothing() *Answer { return &Answer{Status: NoSolution, Bound: math.NaN()} }
 
-// call runs the engine on p in a goroutine of its own until it returns or is
-// late. Progress is accepted meanwhile only.
+// call runs the engine on p in a goroutine of its own until it returns or is late. It accepts progress only during
+// that time.
 func (s *solving) call(ctx context.Context, p *Problem) (*Answer, error) {
 	p.Time = 0
 	if end, ok := ctx.Deadline(); ok {
 		if p.Time = time.Until(end); p.Time <= 0 {
 			a := nothing()
-			a.Stop = Time // ctx may not know yet
+			a.Stop = Time // ctx may not have ended yet
 			return a, nil
 		}
 	}
@@ -105,7 +104,7 @@ func (s *solving) call(ctx context.Context, p *Problem) (*Answer, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		// Reached with nothing set if the engine ends its goroutine.
+		// This is sent, still empty, if the engine ends its goroutine.
 		o := outcome{err: fmt.Errorf("%w: engine did not return", ErrSolver)}
 		defer func() {
 			if v := recover(); v != nil {
@@ -137,10 +136,9 @@ func (s *solving) setOpen(open bool) {
 	s.mu.Unlock()
 }
 
-// repair solves for the continuous columns with the integers of x fixed, and
-// returns a point that checks, or nil. Libraries accept integers that are off
-// by 1e-6, and where those are multiplied by a large constant the rounded point
-// violates its row, although some other continuous values often do not.
+// repair solves for the continuous columns with the integers of x fixed, and returns a point that passes its
+// check, or nil. Libraries accept integers that are off by 1e-6. Where those are multiplied by a large constant,
+// the rounded point violates its row, although other continuous values often satisfy it.
 func (s *solving) repair(ctx context.Context, x []float64) []float64 {
 	d := &s.problem.Model
 	n := len(d.Cost)

@@ -10,25 +10,24 @@ import (
 	"workbench/model/milp"
 )
 
-// Session solves the linear relaxation of a model again and again while the model changes:
-// rows and columns are added, costs, bounds and sides replaced by the methods of the model
-// itself. Cut loops, Benders decompositions and column generation are loops around it. It is
-// for one goroutine, as the model is, and has to be closed.
+// Session solves the linear relaxation of a model repeatedly while the model changes: rows and columns are added,
+// and costs, bounds and sides replaced by the methods of the model itself. Cutting-plane loops, Benders
+// decomposition and column generation build on it. It is for one goroutine, like the model, and must be closed.
 //
-// HiGHS keeps the program and begins where the solve before ended. Of other backends each
-// solve is a new one, with the same answers.
+// HiGHS keeps the program and starts from the previous basis. Other backends solve from scratch, with the same
+// results.
 type Session struct {
 	backend Backend
 	model   *milp.Model
-	lp      LP        // nil: there is none yet, or the backend keeps none
-	loaded  milp.Data // what lp has
+	lp      LP        // nil: not yet loaded, or the backend keeps none
+	loaded  milp.Data // the program in lp
 	cold    bool      // the backend keeps none
 }
 
 // NewSession returns a session of a model, which may still be empty.
 func NewSession(b Backend, m *milp.Model) *Session { return &Session{backend: b, model: m} }
 
-// Close frees what the library keeps.
+// Close frees the library's program.
 func (s *Session) Close() {
 	if s.lp != nil {
 		s.lp.Close()
@@ -36,12 +35,11 @@ func (s *Session) Close() {
 	}
 }
 
-// Solve solves the relaxation of the model as it is now, until ctx ends. Infeasibility and
-// the end of ctx are answers. Points are checked: one that breaks the model is Imprecise, after
-// a second try from scratch. Rays come from HiGHS only. The error wraps ErrModel for a model
-// with mistakes, else as of [Backend].
+// Solve solves the relaxation of the current model, until ctx ends. Infeasibility and the end of ctx are answers.
+// Points are checked: one that violates the model is Imprecise, after a second solve from scratch. Only HiGHS
+// returns rays. The error wraps ErrModel for an invalid model; other errors are those of [Backend].
 //
-// Besides the library's time, O(columns + rows + nonzeros).
+// In addition to the library's time, it takes O(columns + rows + nonzeros).
 func (s *Session) Solve(ctx context.Context) (*LPResult, error) {
 	if err := s.model.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrModel, err)
@@ -63,7 +61,7 @@ func (s *Session) Solve(ctx context.Context) (*LPResult, error) {
 		s.cold = true
 		return s.anew(ctx)
 	} else if err != nil {
-		s.Close() // which half of it is there nobody knows
+		s.Close() // its state is unknown after a partial update
 		return nil, fmt.Errorf("%s: %w", s.backend.Name(), err)
 	}
 	for attempt := 0; ; attempt++ {
@@ -85,7 +83,7 @@ func (s *Session) Solve(ctx context.Context) (*LPResult, error) {
 	}
 }
 
-// anew solves the relaxation without what was before.
+// anew solves the relaxation from scratch.
 func (s *Session) anew(ctx context.Context) (*LPResult, error) {
 	r, err := s.backend.Solve(ctx, s.model, Options{Relax: true})
 	if err != nil {
@@ -100,7 +98,7 @@ func (s *Session) anew(ctx context.Context) (*LPResult, error) {
 	return out, nil
 }
 
-// load has the library's program be d.
+// load updates the library's program to d.
 func (s *Session) load(d *milp.Data) error {
 	if s.lp != nil && (d.Sense != s.loaded.Sense || d.Offset != s.loaded.Offset) {
 		s.Close()
@@ -123,7 +121,7 @@ func (s *Session) load(d *milp.Data) error {
 	return nil
 }
 
-// change passes on other bounds, costs and sides of what was there.
+// change passes on changed bounds, costs and sides of existing columns and rows.
 func (s *Session) change(was, d *milp.Data) error {
 	var bounds, costs []int32
 	var lower, upper, cost []float64
@@ -144,7 +142,7 @@ func (s *Session) change(was, d *milp.Data) error {
 	return err
 }
 
-// changeCoefs passes on other coefficients of the columns in the rows that were there.
+// changeCoefs passes on changed coefficients of existing columns in existing rows.
 func (s *Session) changeCoefs(was, d *milp.Data) (err error) {
 	cols, now := len(was.Cost), map[int32]float64{} // by column, of one row
 	for i := range was.RowLower {
@@ -163,7 +161,7 @@ func (s *Session) changeCoefs(was, d *milp.Data) (err error) {
 			delete(now, was.Col[k])
 		}
 		for j, x := range now {
-			if int(j) < cols { // others come with their columns
+			if int(j) < cols { // new columns bring their own
 				err = errors.Join(err, s.lp.SetCoef(int32(i), j, x))
 			}
 		}
@@ -171,7 +169,7 @@ func (s *Session) changeCoefs(was, d *milp.Data) (err error) {
 	return err
 }
 
-// addCols passes on the new columns, with their entries in rows that were there.
+// addCols passes on the new columns, with their entries in existing rows.
 func (s *Session) addCols(was, d *milp.Data) error {
 	first := len(was.Cost)
 	if first == len(d.Cost) {

@@ -12,7 +12,7 @@ import (
 	"workbench/model/milp"
 )
 
-// backend makes an Engine a Backend, see New.
+// backend wraps an Engine as a Backend, see New.
 type backend struct{ engine Engine }
 
 func (b *backend) Name() string  { return b.engine.Name() }
@@ -77,7 +77,7 @@ func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result,
 type solving struct {
 	engine  Engine
 	model   *milp.Model
-	data    milp.Data // of model as the user gave it, but for Relax and integer bounds
+	data    milp.Data // as the user gave it, except for Relax and integer bounds
 	integer bool      // whether data has integer columns
 	problem Problem
 	begin   time.Time
@@ -86,12 +86,12 @@ type solving struct {
 	cancel  context.CancelFunc
 	start   StartUse
 	notes   []string
-	doubt   []string // what is wrong with the last answer
+	doubt   []string // contradictions in the last answer
 	raw     string
-	// What is known of directions of recession, see direction.
+	// The result of direction.
 	directed, improves bool
 
-	mu       sync.Mutex // guards what follows while the engine runs
+	mu       sync.Mutex // guards the following fields while the engine runs
 	open     bool       // the engine runs; later calls of an abandoned one are ignored
 	best     []float64  // best checked incumbent; nil: none
 	bestObj  float64
@@ -110,10 +110,10 @@ func (s *solving) note(format string, args ...any) {
 // sense is 1 if smaller objectives are better, else −1.
 func (s *solving) sense() float64 { return float64(s.data.Sense) }
 
-// columnBounds is [Result.BoundBy] and [Result.Proof] of what the columns' bounds alone say.
+// columnBounds is [Result.BoundBy] and [Result.Proof] of results that follow from the columns' bounds alone.
 const columnBounds = "column bounds"
 
-// resetBound goes back to the bound that the box of the columns gives.
+// resetBound resets the bound to that of the box of the columns.
 func (s *solving) resetBound() {
 	s.bound, s.boundBy = boxBound(&s.problem.Model), columnBounds
 	if math.IsInf(s.bound, 0) || math.IsNaN(s.bound) {
@@ -123,10 +123,9 @@ func (s *solving) resetBound() {
 
 func (s *solving) noBound() float64 { return math.Inf(-int(s.data.Sense)) }
 
-// takeStart keeps the user's start as the first incumbent if it is complete and
-// checks: no result is worse than it, whatever the library does with it. A
-// complete start that leaves nothing to solve for and fails is of no use to the
-// library either.
+// takeStart keeps the user's start as the first incumbent if it is complete and passes its check. No result is
+// then worse, whatever the library does with it. A complete start that fails and leaves no column open is withheld
+// from the library.
 func (s *solving) takeStart(start []float64) {
 	if start == nil {
 		return
@@ -142,8 +141,7 @@ func (s *solving) takeStart(start []float64) {
 	}
 }
 
-// updateIncumbent makes x the incumbent if it checks and is better. It returns what is
-// wrong with x.
+// updateIncumbent keeps x if it passes its check and is better. It returns what is wrong with x.
 func (s *solving) updateIncumbent(x []float64) (wrong string) {
 	y, wrong := polish(s.model, &s.data, x)
 	if wrong != "" {
@@ -153,7 +151,7 @@ func (s *solving) updateIncumbent(x []float64) (wrong string) {
 	if s.best == nil || s.sense()*obj < s.sense()*s.bestObj {
 		s.best, s.bestObj = y, obj
 		if s.isCutOff(s.bound) {
-			s.resetBound() // it was none
+			s.resetBound() // the old bound is refuted
 		}
 	}
 	return ""
@@ -164,7 +162,7 @@ func (s *solving) isCutOff(b float64) bool {
 	return s.best != nil && s.sense()*b > s.sense()*s.bestObj+objectiveTol(s.bestObj)
 }
 
-// tighten takes b for the bound if it is one and better.
+// tighten updates the bound to b if b is credible and better.
 func (s *solving) tighten(b float64, by string) (credible bool) {
 	if math.IsNaN(b) || math.IsInf(b, 0) {
 		return true

@@ -1,13 +1,12 @@
 // Package solvers is the seam between models and MILP libraries.
 //
-// A [Backend] takes a model and options as plain data and returns a [Result]
-// as plain data. The three things people confuse are three separate facts:
-// the verdict ([Status]), why the search ended ([Stop]), and whether there is
-// a solution ([Result.Solution]). Infeasibility, limits and cancellation are
-// results, never errors; an error means that no answer can be trusted.
+// A [Backend] takes a model and options as plain data and returns a [Result] as plain data. Three facts are
+// separate: the verdict ([Status]), why the search ended ([Stop]), and whether there is a solution
+// ([Result.Solution]). Infeasibility, limits and cancellation are results, never errors; an error means that no
+// answer can be trusted.
 //
-// Validation of the model before, and of the answer after, sits here, above
-// the libraries, because the C libraries call nonsense optimal: see [New].
+// This package validates the model before the call and the answer after it, for all libraries, because the C
+// libraries report wrong points as optimal: see [New].
 package solvers
 
 import (
@@ -21,19 +20,17 @@ import (
 	"workbench/model/platform"
 )
 
-// Backend solves models. Solve must be safe for concurrent use, must not keep
-// or change the model, and must return within a short grace after ctx ends.
-// A deadline of ctx counts as a time limit, whichever is the earlier.
+// Backend solves models. Solve must be safe for concurrent use, must not keep or change the model, and must return
+// shortly after ctx ends. A deadline of ctx counts as a time limit, whichever is earlier.
 type Backend interface {
-	// Name is the backend and its library's version: "highs 1.10.0".
+	// Name returns the backend and its library's version: "highs 1.10.0".
 	Name() string
-	// Can says which options are honoured. Asking for another one is refused
-	// with ErrUnsupported naming it.
+	// Can returns the options that are honoured. Others are rejected with an ErrUnsupported that names them.
 	Can() Features
 	Solve(ctx context.Context, m *milp.Model, o Options) (*Result, error)
 }
 
-// Features is a set of things a backend honours.
+// Features is a set of capabilities of a backend.
 type Features uint32
 
 const (
@@ -50,15 +47,15 @@ const (
 	CanRaw                           // Options.Raw
 	CanMemory                        // Options.Memory
 	CanRetry                         // Problem.Attempt; for New only
-	CanLarge                         // models that cannot be enumerated: integers without bounds, or many
+	CanLarge                         // models that cannot be enumerated: with unbounded or many integers
 )
 
 // Sentinel errors.
 var (
 	ErrUnsupported = errors.New("not supported by this backend")
-	ErrModel       = errors.New("model refused") // mistakes of the model, see milp.Model.Err
+	ErrModel       = errors.New("model refused") // an invalid model, see milp.Model.Err
 	ErrOption      = errors.New("option refused")
-	ErrSolver      = errors.New("solver failed")    // the library failed or answered nonsense
+	ErrSolver      = errors.New("solver failed")    // the library failed or its answer was inconsistent
 	ErrMissing     = errors.New("backend not here") // not built in, or its library is not found
 )
 
@@ -71,29 +68,24 @@ type Opt[T any] struct {
 // Some returns a set option.
 func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
 
-// Options of one solve. The zero value solves to proven optimality, on one
-// thread, without a limit, in silence.
+// Options of one solve. The zero value solves to proven optimality, on one thread, without a limit or output.
 type Options struct {
-	// Time limit of wall time; 0: none. Time{0} cannot be asked for: use a
-	// context that has ended.
+	// Time limits the wall time; 0: no limit. For a limit of zero, use a context that has ended.
 	Time time.Duration
-	// RelGap is the relative gap |objective − bound| / |objective| at which a
-	// solution counts as optimal, a fraction ≥ 0; unset: 0. AbsGap likewise
-	// absolute, in units of the objective; unset: 0.
+	// RelGap is the relative gap |objective − bound| / |objective| at which a solution counts as optimal, a
+	// fraction ≥ 0; unset: 0. AbsGap is the absolute gap, in units of the objective; unset: 0.
 	RelGap, AbsGap Opt[float64]
-	// Threads ≥ 1; unset: 1.
+	// Threads is the number of threads, ≥ 1; unset: 1.
 	Threads Opt[int]
-	// Seed of the library's random choices, ≥ 0; unset: 0.
+	// Seed seeds the library's random choices, ≥ 0; unset: 0.
 	Seed Opt[int]
 	// Nodes limits the branch-and-bound nodes, ≥ 0; unset: none.
 	Nodes Opt[int64]
 	// Memory limits the solver's memory in bytes; 0: none. Only isolated
 	// backends honour it.
 	Memory int64
-	// Start is a starting solution by column, NaN where not given; nil: none.
-	// Only its integer columns are used: the solver completes the rest. A
-	// start that proves infeasible is ignored and reported in
-	// Result.Start.
+	// Start is a starting solution by column, NaN where not given; nil: none. Only its integer columns are used:
+	// the solver completes the others. A start that proves infeasible is ignored and reported in Result.Start.
 	Start []float64
 	// Relax solves the LP relaxation: integer columns become continuous.
 	Relax bool
@@ -119,35 +111,33 @@ type Progress struct {
 	X []float64
 }
 
-// Status is the verdict on a model: the library's, as far as its point, its bound and
-// simple checks do not contradict it. It proves nothing by itself, see [Result.Proof]:
-// libraries have called wrong points optimal and models with solutions infeasible
-// ([Probes]). Package certify proves verdicts.
+// Status is the verdict on a model: the library's, unless its point, its bound or simple checks contradict it. It
+// proves nothing by itself, see [Result.Proof]: libraries have reported wrong points as optimal and feasible
+// models as infeasible ([Probes]). Package certify proves verdicts.
 type Status uint8
 
 const (
 	// NoSolution: stopped early without a solution; proves nothing; Stop says
 	// why.
 	NoSolution Status = iota
-	// Optimal: has a checked solution, and the library's bound is within the gap asked for.
+	// Optimal: has a checked solution, and the library's bound is within the requested gap.
 	Optimal
 	// Feasible: stopped early with a checked incumbent; Stop says why.
 	Feasible
-	// Infeasible: the library finds that there is no solution.
+	// Infeasible: the library reports that no solution exists.
 	Infeasible
-	// Unbounded: solutions are as good as one likes.
+	// Unbounded: the objective can be improved without limit.
 	Unbounded
-	// InfeasibleOrUnbounded: one of the two. Solve again with a zero objective to tell
-	// which.
+	// InfeasibleOrUnbounded: one of the two. Solve with a zero objective to distinguish them.
 	InfeasibleOrUnbounded
-	// Imprecise: the solver claims a verdict, our check of its point at
-	// tolerance says otherwise; the point is kept, marked.
+	// Imprecise: the library reports a solution, but its point fails the check at tolerance. The point is kept and
+	// marked.
 	Imprecise
-	// Numerical: the solver gave up; nothing to trust.
+	// Numerical: the solver failed numerically; it has no usable result.
 	Numerical
 )
 
-// Stop says why a search ended before its proof.
+// Stop is the reason why a search ended before its proof.
 type Stop uint8
 
 const (
@@ -158,11 +148,11 @@ const (
 	Solutions              // a limit set in Options.Raw
 	Objective              // a limit set in Options.Raw
 	Cancelled              // context cancelled
-	Memory                 // Options.Memory, or no more to be had
-	Unknown                // the library does not say, or says nothing credible
+	Memory                 // Options.Memory, or no more available
+	Unknown                // the library gives no credible reason
 )
 
-// StartUse says what became of Options.Start.
+// StartUse reports how Options.Start was used.
 type StartUse uint8
 
 const (
@@ -175,37 +165,34 @@ const (
 type Result struct {
 	Status Status
 	Stop   Stop
-	// Proof says what proves Status without the library's word: "column bounds", the
-	// contradiction found before the library was asked; "": nothing does.
+	// Proof names a proof of Status that does not depend on the library: "column bounds", or the contradiction
+	// found before the call; "": none.
 	Proof string
-	// Bound is what the library claims to prove, in floating point: a bound on the
-	// objective, below it for Minimize, above it for Maximize. As the library has
-	// it: it may be beyond Obj by 1e-6, relative to that or, below 1, absolute; one
-	// further beyond is refused. ∓Inf: none.
+	// Bound is the library's uncertified bound on the objective, in floating point: from below for Minimize, from
+	// above for Maximize. It may be better than Obj by 1e-6, relative to Obj or, below 1, absolute; a larger
+	// excess is rejected. ∓Inf: none.
 	Bound float64
-	// BoundBy says who proved it: "branch and bound", "LP relaxation", "".
+	// BoundBy is the source of the bound: "branch and bound", "LP relaxation", "".
 	BoundBy string
-	// Start says what became of Options.Start.
+	// Start reports how Options.Start was used.
 	Start      StartUse
 	Nodes      int64
 	Iterations int64
 	Wall       time.Duration
 	Backend    string // Backend.Name()
 	Raw        string // the library's own status, for logs
-	Note       string // anything a reader should know: a retry, a repaired status
+	Note       string // remarks for the user: a retry, a repaired status
 
-	X    []float64 // see Solution; set, too, if Imprecise
-	Obj  float64   // of X, see Objective; NaN without
+	X    []float64 // see Solution; also set if Imprecise
+	Obj  float64   // of X, see Objective; NaN if there is none
 	Dual *Duals    // continuous models only, from backends that CanDuals
 }
 
-// Duals of a continuous model at its optimum. Row[i] is the derivative of the
-// optimal objective with respect to the active side of row i; Reduced[j] the
-// reduced cost of column j. Both in the user's sense.
+// Duals of a continuous model at its optimum. Row[i] is the derivative of the optimal objective with respect to
+// the active side of row i, and Reduced[j] the reduced cost of column j. Both are in the user's sense.
 type Duals struct{ Row, Reduced []float64 }
 
-// Solution returns the values by column, integers exactly rounded, and
-// whether there are any.
+// Solution returns the values by column, integers exactly rounded, and whether there is a solution.
 func (r *Result) Solution() (x []float64, ok bool) {
 	if r.Status == Imprecise {
 		return nil, false
@@ -213,14 +200,14 @@ func (r *Result) Solution() (x []float64, ok bool) {
 	return r.X, r.X != nil
 }
 
-// Objective returns the objective of the solution, recomputed from the
-// original data, and whether there is one.
+// Objective returns the objective of the solution, recomputed from the original data, and whether there is a
+// solution.
 func (r *Result) Objective() (float64, bool) {
 	_, ok := r.Solution()
 	return r.Obj, ok
 }
 
-// Gap returns the size of [platform.Gap], NaN without a solution.
+// Gap returns the absolute value of [platform.Gap], NaN without a solution.
 func (r *Result) Gap() float64 {
 	obj, ok := r.Objective()
 	if !ok {

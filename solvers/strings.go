@@ -50,8 +50,8 @@ func name(what string, names []string, i uint) string {
 	return fmt.Sprintf("%s %d", what, i)
 }
 
-// featureNames are in the order of the bits. Those of options are the option's
-// own name, since refusals quote them.
+// featureNames are in the order of the bits. Those of options are the option's own name, since error messages
+// quote them.
 var featureNames = [...]string{
 	"integer columns", "RelGap", "AbsGap", "Threads", "Seed", "Nodes", "Start",
 	"OnProgress", "Log", "duals", "Raw (options by name)", "Memory", "retry", "large models",
