@@ -237,13 +237,10 @@ type common struct {
 
 func (o *common) flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text or json", Destination: &o.format, Category: "output"},
-		&cli.BoolFlag{
-			Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no remarks, only results and errors", Destination: &o.quiet,
-			Category: "output",
-		},
-		&cli.StringFlag{Name: "log-level", Value: "warn", Usage: "least `LEVEL` of log lines on standard error: debug, info, warn or error; " +
-			"debug includes the solver's own log", Destination: &o.logLevel, Category: "output"},
+		stringFlag("output", "format", &o.format, "text", "`FORMAT` of the output: text or json"),
+		boolFlag("output", "quiet, q", &o.quiet, "no progress and no remarks, only results and errors"),
+		stringFlag("output", "log-level", &o.logLevel, "warn",
+			"least `LEVEL` of log lines on standard error: debug, info, warn or error; debug includes the solver's own log"),
 	}
 }
 
@@ -288,6 +285,18 @@ func (o *common) check(s streams) error {
 }
 
 func (o *common) json() bool { return o.format == "json" }
+
+// print writes v to w as JSON where --format says so, else as text writes it. format is that of the JSON, "" where v has it itself.
+func (o *common) print(w io.Writer, format string, v any, text func(io.Writer)) error {
+	switch {
+	case !o.json():
+		text(w)
+		return nil
+	case format == "":
+		return writeJSON(w, v)
+	}
+	return render.Document(w, format, v)
+}
 
 // args checks the number of positional arguments.
 func args(c *cli.Context, least, most int, usage string) ([]string, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/atomicfile"
@@ -27,18 +29,12 @@ func newBenchCompare(s streams) *cli.Command {
 			"version and repetition. Status 1: a plan got worse, a bound weaker, a proof was\n" +
 			"lost, a task fails that did not, or is missing, or takes longer than noise explains.",
 		Flags: append([]cli.Flag{
-			&cli.Float64Flag{Name: "slower", Usage: "`SHARE` by which times must grow to be a regression, with repetitions or over all tasks of " +
-				"a method", Value: rules.Time, Destination: &o.time, Category: "rules"},
-			&cli.Float64Flag{
-				Name: "alpha", Usage: "`CHANCE` of seeing a change of times where there is none", Value: rules.Alpha,
-				Destination: &o.alpha, Category: "rules",
-			},
-			&cli.BoolFlag{Name: "partial", Usage: "tasks may be missing in NEW", Destination: &o.partial, Category: "rules"},
-			&cli.BoolFlag{Name: "all", Usage: "list every difference, not the first 50 only", Destination: &o.all, Category: "output"},
-			&cli.StringFlag{
-				Name: "html", Usage: "write the report of NEW with the comparison to `FILE`.html, too", Destination: &o.html,
-				Category: "output",
-			},
+			floatFlag("rules", "slower", &o.time, rules.Time,
+				"`SHARE` by which times must grow to be a regression, with repetitions or over all tasks of a method"),
+			floatFlag("rules", "alpha", &o.alpha, rules.Alpha, "`CHANCE` of seeing a change of times where there is none"),
+			boolFlag("rules", "partial", &o.partial, "tasks may be missing in NEW"),
+			boolFlag("output", "all", &o.all, "list every difference, not the first 50 only"),
+			stringFlag("output", "html", &o.html, "", "write the report of NEW with the comparison to `FILE`.html, too"),
 		}, o.flags()...),
 		Action: o.action(s, 2, 2, "bench compare OLD NEW [flags]", func(c *cli.Context, a []string) error {
 			if rules.Time, rules.Alpha, rules.Partial = o.time, o.alpha, o.partial; !(rules.Time > 0) || rules.Time > 100 {
@@ -70,11 +66,7 @@ func benchCompare(s streams, o *nightsOptions, rules results.Options, before, af
 			return err
 		}
 	}
-	if o.json() {
-		err = writeJSON(s.out, c)
-	} else {
-		c.WriteText(s.out, o.all)
-	}
+	err = o.print(s.out, "", c, func(w io.Writer) { c.WriteText(w, o.all) })
 	if err == nil && c.Regressed {
 		return &exitError{exitInternal}
 	}

@@ -19,14 +19,8 @@ func newBenchExport(s streams) *cli.Command {
 		Usage:     "the rows of a sweep as CSV, Parquet, or in the Go benchmark format for benchstat",
 		ArgsUsage: "SWEEP",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name: "format", Usage: "`FORMAT` of the output: csv, parquet or benchfmt", Value: "csv", Destination: &format,
-				Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &output,
-				Category: "output",
-			},
+			stringFlag("output", "format", &format, "csv", "`FORMAT` of the output: csv, parquet or benchfmt"),
+			stringFlag("output", "output, o", &output, "", "write to `FILE` instead of standard output"),
 		},
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "bench export SWEEP [--format FORMAT] [--output FILE]")

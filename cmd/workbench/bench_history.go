@@ -21,8 +21,8 @@ func newBenchHistory(s streams) *cli.Command {
 			"their starts. The rules are those of bench compare; steps and slopes of methods are\n" +
 			"fitted to all nights. Ends with status 1 while a regression stands.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "html", Usage: "write all nights on one page, `FILE`.html", Destination: &page, Category: "output"},
-			&cli.BoolFlag{Name: "all", Usage: "list every change, not the first 50 only", Destination: &all, Category: "output"},
+			stringFlag("output", "html", &page, "", "write all nights on one page, `FILE`.html"),
+			boolFlag("output", "all", &all, "list every change, not the first 50 only"),
 		}, o.flags()...),
 		Action: o.action(s, 2, 1<<20, "bench history FOLDER FOLDER… [--html FILE.html]", func(c *cli.Context, a []string) error {
 			var sources []results.Source
@@ -42,11 +42,7 @@ func newBenchHistory(s streams) *cli.Command {
 					return err
 				}
 			}
-			if o.json() {
-				err = writeJSON(s.out, h)
-			} else {
-				h.WriteText(s.out, all)
-			}
+			err = o.print(s.out, "", h, func(w io.Writer) { h.WriteText(w, all) })
 			if err == nil && h.Standing() > 0 {
 				return &exitError{exitInternal}
 			}

@@ -31,10 +31,7 @@ func newBenchMerge(s streams) *cli.Command {
 		ArgsUsage:   "FOLDER…",
 		Description: "The folders stay as they are. Tasks without a row are reported; workbench bench\nresume does them.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "into", Usage: "`FOLDER` that takes everything, new or one of the same sweep", Destination: &into,
-				Category: "sweep",
-			},
+			stringFlag("sweep", "into", &into, "", "`FOLDER` that takes everything, new or one of the same sweep"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1<<16, "bench merge --into FOLDER FOLDER…", func(c *cli.Context, a []string) error {
 			if into == "" {

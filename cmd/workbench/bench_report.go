@@ -31,29 +31,17 @@ func newBenchReport(s streams) *cli.Command {
 		Description: "SWEEP is the folder of a sweep, or a file of rows. A sweep that is still running\n" +
 			"may be reported on: what is not done yet is counted.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"},
-				Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead",
-				Destination: &o.folder, Category: "output",
-			},
-			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
-			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " +
-				strings.Join(results.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
-			&cli.StringFlag{
-				Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(results.Groups(), ", "),
-				Destination: &o.table.By, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "over", Usage: "with --table ratio: over what `METHOD` has, instead of the best bound", Destination: &o.table.Over,
-				Category: "output",
-			},
-			&cli.BoolFlag{
-				Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet,
-				Category: "output",
-			},
+			stringFlag("output", "output, o", &o.output, "", "write the page to `FILE`.html (default: report.html in the sweep's folder)"),
+			stringFlag("output", "folder", &o.folder, "",
+				"write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead"),
+			stringFlag("input", "before", &o.before, "", "compare with the earlier `SWEEP` on the page"),
+			stringFlag("output", "table", &o.table.Cells, "",
+				"print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: "+
+					strings.Join(results.Tables(), ", ")),
+			stringFlag("output", "by", &o.table.By, "",
+				"with --table a line for all cases of the same `WHAT`: "+strings.Join(results.Groups(), ", ")),
+			stringFlag("output", "over", &o.table.Over, "", "with --table ratio: over what `METHOD` has, instead of the best bound"),
+			boolFlag("output", "quiet, q", &o.quiet, "no words about what was written"),
 		},
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP] [--table WHAT]")

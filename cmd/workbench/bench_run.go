@@ -38,20 +38,12 @@ type benchOptions struct {
 
 func (o *benchOptions) runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.IntFlag{
-			Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.GOMAXPROCS(0),
-			DefaultText: "cores that the control group allows", Destination: &o.jobs, Category: "sweep",
-		},
-		&cli.StringFlag{Name: "shard", Usage: "do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm " +
-			"array or an indexed Kubernetes job says)", Destination: &o.shard, Category: "sweep"},
-		&cli.BoolFlag{
-			Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the run",
-			Destination: &o.inProcess, Category: "sweep",
-		},
-		&cli.BoolFlag{
-			Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry,
-			Category: "sweep",
-		},
+		intFlag("sweep", "jobs, j", &o.jobs, runtime.GOMAXPROCS(0), "`N` tasks at a time", "cores that the control group allows"),
+		stringFlag("sweep", "shard", &o.shard, "",
+			"do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm array or an indexed Kubernetes "+
+				"job says)"),
+		boolFlag("sweep", "in-process", &o.inProcess, "run tasks in this process: quicker for many tiny ones, but a crash ends the run"),
+		boolFlag("sweep", "retry", &o.retry, "do tasks again that failed: crashed, were killed, or out of memory"),
 	}, o.flags()...)
 }
 
@@ -73,12 +65,9 @@ func newBenchRun(s streams) *cli.Command {
 			"      methods: [persistent, optimum]\n\n" +
 			"docs/sweeps.md has every key.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the sweep in the folder, if there is one", Destination: &o.resume, Category: "sweep"},
-			&cli.BoolFlag{
-				Name: "dry-run", Usage: "say how many tasks there are and how long they may take, and do nothing", Destination: &o.dryRun,
-				Category: "sweep",
-			},
+			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of the sweep (default: sweeps/NAME)"),
+			boolFlag("sweep", "resume", &o.resume, "go on with the sweep in the folder, if there is one"),
+			boolFlag("sweep", "dry-run", &o.dryRun, "say how many tasks there are and how long they may take, and do nothing"),
 		}, o.runFlags()...),
 		Action: o.action(s, 1, 1, "bench run SPEC [--into FOLDER] [flags]", func(c *cli.Context, a []string) error {
 			if err := o.checkJobs(); err != nil {

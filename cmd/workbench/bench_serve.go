@@ -34,12 +34,10 @@ type address struct{ url, token, ca, credentials string }
 
 func (a *address) flags(token string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "token-file", Usage: token, Destination: &a.token, Category: "queue"},
-		&cli.StringFlag{
-			Name: "tls-ca", Usage: "`FILE` with the certificate of who signed the server's, if the system does not know it",
-			Destination: &a.ca, Category: "queue",
-		},
-		&cli.StringFlag{Name: "credentials", Usage: "`FILE` with the credentials of a NATS user", Destination: &a.credentials, Category: "queue"},
+		stringFlag("queue", "token-file", &a.token, "", token),
+		stringFlag("queue", "tls-ca", &a.ca, "",
+			"`FILE` with the certificate of who signed the server's, if the system does not know it"),
+		stringFlag("queue", "credentials", &a.credentials, "", "`FILE` with the credentials of a NATS user"),
 	}
 }
 
@@ -67,24 +65,16 @@ func newBenchServe(s streams) *cli.Command {
 			"task has one. Does no task itself: start bench work beside it. Whatever stops it,\n" +
 			"bench serve FOLDER goes on; workers wait ten minutes for that.",
 		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
-			&cli.BoolFlag{
-				Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry,
-				Category: "sweep",
-			},
-			&cli.StringFlag{
-				Name: "listen", Usage: "`HOST:PORT` where workers connect; other machines need --token-file", Value: defaultListen,
-				Destination: &o.listen, Category: "queue",
-			},
-			&cli.StringFlag{Name: "queue", Usage: "`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or " +
-				"tls://…", Destination: &o.url, Category: "queue"},
-			&cli.StringFlag{
-				Name: "tls-cert", Usage: "`FILE` with the certificate of this machine: workers connect to tls://HOST:PORT",
-				Destination: &o.certificate, Category: "queue",
-			},
-			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key", Destination: &o.key, Category: "queue"},
-			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that were not collected " +
-				"included", Destination: &o.discard, Category: "queue"},
+			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of the sweep (default: sweeps/NAME)"),
+			boolFlag("sweep", "retry", &o.retry, "do tasks again that failed: crashed, were killed, or out of memory"),
+			stringFlag("queue", "listen", &o.listen, defaultListen, "`HOST:PORT` where workers connect; other machines need --token-file"),
+			stringFlag("queue", "queue", &o.url, "",
+				"`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or tls://…"),
+			stringFlag("queue", "tls-cert", &o.certificate, "",
+				"`FILE` with the certificate of this machine: workers connect to tls://HOST:PORT"),
+			stringFlag("queue", "tls-key", &o.key, "", "`FILE` with its key"),
+			boolFlag("queue", "discard", &o.discard,
+				"remove what another sweep of this name left in the queue, rows that were not collected included"),
 		}, o.address.flags("`FILE` whose first line workers have to know")...), o.common.flags()...),
 		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]",
 			func(c *cli.Context, a []string) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"workbench/bench/render"
 	"workbench/bench/sweep"
 	"workbench/bench/sweep/results"
 	"workbench/bench/sweep/store"
@@ -14,11 +13,7 @@ func summarise(s streams, o *benchOptions, dir string, tasks []sweep.Task, n wor
 	if err != nil {
 		return err
 	}
-	if o.json() {
-		err = render.Document(s.out, "workbench.summary/v1", sum)
-	} else {
-		sum.Print(s.out)
-	}
+	err = o.print(s.out, "workbench.summary/v1", sum, sum.Print)
 	if err == nil && len(sum.Failures) > 0 {
 		return &exitError{exitTasksFailed}
 	}
@@ -35,9 +30,5 @@ func dryRun(s streams, o *benchOptions, dir string, list *store.Sweep) error {
 	if err != nil {
 		return err
 	}
-	if o.json() {
-		return render.Document(s.out, "workbench.estimate/v1", e)
-	}
-	e.Print(s.out)
-	return nil
+	return o.print(s.out, "workbench.estimate/v1", e, e.Print)
 }

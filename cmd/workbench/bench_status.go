@@ -23,11 +23,8 @@ func newBenchStatus(s streams) *cli.Command {
 		Description: "NIGHTS has a folder a night, as nightly.sh makes them. Status 1: one of the nights\n" +
 			"listed is worse than the one before; 6: none is, and tasks failed or are missing.",
 		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "last", Usage: "`N` nights", Value: 7, Destination: &count, Category: "input"},
-			&cli.StringFlag{
-				Name: "prometheus", Usage: "write the last night to `FILE` for Prometheus's textfile collector", Destination: &metrics,
-				Category: "output",
-			},
+			intFlag("input", "last", &count, 7, "`N` nights"),
+			stringFlag("output", "prometheus", &metrics, "", "write the last night to `FILE` for Prometheus's textfile collector"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "bench status NIGHTS [--last N] [--prometheus FILE]", func(_ *cli.Context, a []string) error {
 			if count < 1 {
@@ -44,11 +41,8 @@ func newBenchStatus(s streams) *cli.Command {
 					return err
 				}
 			}
-			if o.json() {
-				err = writeJSON(s.out, map[string]any{"format": results.StatusFormat, "nights": list})
-			} else {
-				results.WriteStatus(s.out, list)
-			}
+			err = o.print(s.out, "", map[string]any{"format": results.StatusFormat, "nights": list},
+				func(w io.Writer) { results.WriteStatus(w, list) })
 			if err != nil {
 				return err
 			}
@@ -91,9 +85,9 @@ func newBenchPrune(s streams) *cli.Command {
 		Usage:     "remove the oldest nights of a folder",
 		ArgsUsage: "NIGHTS",
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "keep", Usage: "keep the last `N` nights", Value: 30, Destination: &keep, Category: "input"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "say which nights would be removed, and remove none", Destination: &dry, Category: "input"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was removed", Destination: &quiet, Category: "output"},
+			intFlag("input", "keep", &keep, 30, "keep the last `N` nights"),
+			boolFlag("input", "dry-run", &dry, "say which nights would be removed, and remove none"),
+			boolFlag("output", "quiet, q", &quiet, "no words about what was removed"),
 		},
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "bench prune NIGHTS --keep N")

@@ -38,27 +38,17 @@ func newBenchWork(s streams) *cli.Command {
 			"first, then to the server. An interruption (Ctrl-C) finishes what runs; a second\n" +
 			"one kills it and gives the task back.",
 		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "queue", Usage: "`URL` of the server: nats://[USER:PASSWORD@]HOST:PORT or tls://…",
-				Value: "nats://" + defaultListen, Destination: &o.url, Category: "queue",
-			},
-			&cli.StringFlag{Name: "sweep", Usage: "`NAME` of the sweep, where the server has several", Destination: &o.sweep, Category: "queue"},
+			stringFlag("queue", "queue", &o.url, "nats://"+defaultListen,
+				"`URL` of the server: nats://[USER:PASSWORD@]HOST:PORT or tls://…"),
+			stringFlag("queue", "sweep", &o.sweep, "", "`NAME` of the sweep, where the server has several"),
 			&cli.DurationFlag{
 				Name: "patience", Usage: "`TIME` to wait for a server that has gone", Value: 10 * time.Minute,
 				Destination: &o.patience, Category: "queue",
 			},
-			&cli.StringFlag{
-				Name: "into", Usage: "`FOLDER` of this worker's own store (default: sweeps/NAME-worker-HOST-PID)", Destination: &o.into,
-				Category: "sweep",
-			},
-			&cli.IntFlag{
-				Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.GOMAXPROCS(0),
-				DefaultText: "cores that the control group allows", Destination: &o.jobs, Category: "sweep",
-			},
-			&cli.BoolFlag{
-				Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the worker",
-				Destination: &o.inProcess, Category: "sweep",
-			},
+			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of this worker's own store (default: sweeps/NAME-worker-HOST-PID)"),
+			intFlag("sweep", "jobs, j", &o.jobs, runtime.GOMAXPROCS(0), "`N` tasks at a time", "cores that the control group allows"),
+			boolFlag("sweep", "in-process", &o.inProcess,
+				"run tasks in this process: quicker for many tiny ones, but a crash ends the worker"),
 		}, o.address.flags("`FILE` whose first line is the token that bench serve was given")...), o.common.flags()...),
 		Action: o.action(s, 0, 0, "bench work --queue URL [--token-file FILE]", func(c *cli.Context, _ []string) error {
 			if err := o.checkJobs(); err != nil {

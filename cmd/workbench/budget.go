@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -22,16 +23,13 @@ func (o *gpuFlags) budgetFlags() []cli.Flag {
 		names = append(names, x.Name)
 	}
 	return []cli.Flag{
-		&cli.StringFlag{Name: "gpu", Usage: "`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, " +
-			"inputs and the reserve are taken off, the rest is for the plan", Destination: &o.gpu, Category: "instance"},
-		&cli.StringFlag{
-			Name: "reserve", Usage: "`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%",
-			Value: "4%", Destination: &o.reserve, Category: "instance",
-		},
-		&cli.StringFlag{
-			Name: "optimizer", Usage: "`NAME` of the optimizer of which --gpu counts the state: " + strings.Join(names, ", "),
-			Value: "adam", Destination: &o.optimizer, Category: "instance",
-		},
+		stringFlag("instance", "gpu", &o.gpu, "",
+			"`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, inputs and the reserve are "+
+				"taken off, the rest is for the plan"),
+		stringFlag("instance", "reserve", &o.reserve, "4%",
+			"`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%"),
+		stringFlag("instance", "optimizer", &o.optimizer, "adam",
+			"`NAME` of the optimizer of which --gpu counts the state: "+strings.Join(names, ", ")),
 	}
 }
 
@@ -77,10 +75,7 @@ func newBudget(s streams) *cli.Command {
 		gpuFlags
 		problem string
 	}{}
-	flags := append(o.common.flags(), &cli.StringFlag{
-		Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` whose plans are to fit",
-		Value: "remat", Destination: &o.problem, Category: "instance",
-	})
+	flags := append(o.common.flags(), stringFlag("instance", "problem, p", &o.problem, "remat", "`PROBLEM` whose plans are to fit"))
 	return &cli.Command{
 		Name:      "budget",
 		Usage:     "what the memory of a whole GPU goes to, and what fits in the rest",
@@ -106,11 +101,7 @@ func newBudget(s streams) *cli.Command {
 				return err
 			}
 			r := p.BudgetReport(in, gpu, reserve, x)
-			if o.json() {
-				return render.Document(s.out, "workbench.budget/v1", r)
-			}
-			render.Budget(s.out, in, r)
-			return nil
+			return o.print(s.out, "workbench.budget/v1", r, func(w io.Writer) { render.Budget(w, in, r) })
 		}),
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,18 +19,14 @@ import (
 func newCompare(s streams) *cli.Command {
 	o := &solveOptions{}
 	flags := append(o.instanceFlags(), o.limitFlags()...)
-	flags = append(flags, &cli.StringFlag{
-		Name: "methods", Aliases: []string{"method"},
-		Usage: "`LIST` of methods separated by commas, or all", Value: "all",
-		Destination: &o.methods, Category: "solver",
-	})
+	flags = append(flags, stringFlag("solver", "methods, method", &o.methods, "all", "`LIST` of methods separated by commas, or all"))
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "every method on one instance, all plans verified, one bound",
 		ArgsUsage: "INSTANCE",
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "compare INSTANCE [flags]", func(c *cli.Context, a []string) error {
-			j, err := o.job(c.Context, s, first(a))
+			j, err := o.job(c, s, first(a))
 			if err != nil {
 				return err
 			}
@@ -39,15 +36,11 @@ func newCompare(s streams) *cli.Command {
 			}
 			results := compare(c.Context, s, o, j, methods)
 			best, conditional := solve.JudgeTogether(results)
-			if o.json() {
-				if err := writeJSON(s.out, results); err != nil {
-					return err
-				}
-			} else {
-				render.Comparison(s.out, &j.Case, results, best, conditional)
-				interrupted(c.Context, s.out, methods, len(results))
-			}
-			return comparisonError(results)
+			err = o.print(s.out, "", results, func(w io.Writer) {
+				render.Comparison(w, &j.Case, results, best, conditional)
+				interrupted(c.Context, w, methods, len(results))
+			})
+			return cmp.Or(err, comparisonError(results))
 		}),
 	}
 }

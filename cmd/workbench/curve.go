@@ -52,28 +52,17 @@ func newCurve(s streams) *cli.Command {
 	flags := append(o.instanceFlags(), o.limitFlags()...)
 	flags = append(
 		flags,
-		&cli.StringFlag{
-			Name: "methods", Aliases: []string{"method"},
-			Usage:       "`LIST` of methods separated by commas, or all (default: the quick ones)",
-			Destination: &o.methods, Category: "solver",
-		},
-		&cli.StringFlag{
-			Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(curve.OverMemory),
-			Destination: &o.over, Category: "instance",
-		},
-		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a " +
-			"sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
-		&cli.StringFlag{
-			Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points",
-			Destination: &o.at, Category: "instance",
-		},
-		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
-		&cli.StringFlag{
-			Name: "html", Usage: "write the fastest plan for each value as a page with a slider to `FILE`", Destination: &o.html,
-			Category: "output",
-		},
-		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of " +
-			"activations moved to the host", Value: string(curve.Makespan), Destination: &o.quantity, Category: "output"},
+		stringFlag("solver", "methods, method", &o.methods, "", "`LIST` of methods separated by commas, or all (default: the quick ones)"),
+		stringFlag("instance", "over", &o.over, string(curve.OverMemory), "`AXIS` of the curve: memory, bandwidth or processors"),
+		intFlag("instance", "points", &o.points, 0,
+			"`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a sixteenth of --bandwidth to eight "+
+				"times it (8); or GPUs, from 1 on (8)"),
+		stringFlag("instance", "at", &o.at, "",
+			"`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points"),
+		stringFlag("output", "plot", &o.plot, "", "draw the curves to `FILE`.svg or .png"),
+		stringFlag("output", "html", &o.html, "", "write the fastest plan for each value as a page with a slider to `FILE`"),
+		stringFlag("output", "quantity", &o.quantity, string(curve.Makespan),
+			"`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of activations moved to the host"),
 	)
 	return &cli.Command{
 		Name:      "curve",
@@ -84,7 +73,7 @@ func newCurve(s streams) *cli.Command {
 			"--time-limit is for each run.",
 		Flags: append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "curve INSTANCE [--over AXIS] [--points N] [--plot FILE.svg|.png]", func(c *cli.Context, a []string) error {
-			j, err := o.job(c.Context, s, first(a))
+			j, err := o.job(c, s, first(a))
 			if err != nil {
 				return err
 			}
@@ -123,15 +112,11 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	}
 	result := curve.RunCurve(c.Context, j.Problem, methods, j.Instance, j.Setting, over, values)
 	line.Done()
-	if o.json() {
-		if err := writeJSON(s.out, result); err != nil {
-			return err
-		}
-	} else {
-		render.Curve(s.out, &j.Case, result, quantity)
-		interrupted(c.Context, s.out, methods, len(result.Series))
-	}
-	if err := result.Err(); err != nil {
+	err = o.print(s.out, "", result, func(w io.Writer) {
+		render.Curve(w, &j.Case, result, quantity)
+		interrupted(c.Context, w, methods, len(result.Series))
+	})
+	if err := cmp.Or(err, result.Err()); err != nil {
 		return err
 	}
 	if o.html != "" {

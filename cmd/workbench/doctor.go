@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
 )
@@ -27,17 +27,16 @@ func newDoctor(s streams) *cli.Command {
 
 func doctor(ctx context.Context, s streams, o *common) error {
 	found, broken := backends.Examine(ctx)
-	if o.json() {
-		if err := render.Document(s.out, "workbench.doctor/v1", map[string]any{
-			"backends": found, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "threads": runtime.NumCPU(),
-		}); err != nil {
-			return err
-		}
-	} else {
+	machine := map[string]any{
+		"backends": found, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "threads": runtime.NumCPU(),
+	}
+	if err := o.print(s.out, "workbench.doctor/v1", machine, func(w io.Writer) {
 		for _, c := range found {
-			c.Text(s.out)
+			c.Text(w)
 		}
-		fmt.Fprintf(s.out, "%-13s %d, %s %s/%s\n", "threads", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		fmt.Fprintf(w, "%-13s %d, %s %s/%s\n", "threads", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}); err != nil {
+		return err
 	}
 	if broken != nil {
 		return solve.InputError(broken)

@@ -89,11 +89,8 @@ func newExport(s streams) *cli.Command {
 		ArgsUsage:   "PLAN [INSTANCE] | INSTANCE",
 		Description: description,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "`FORMAT` to write", Destination: &to, Category: "output"},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out,
-				Category: "output",
-			},
+			stringFlag("output", "to", &to, "", "`FORMAT` to write"),
+			stringFlag("output", "output, o", &out, "", "write to `FILE` instead of standard output"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "export PLAN [INSTANCE] --to FORMAT or export INSTANCE --to minimalloc",
 			func(_ *cli.Context, a []string) (err error) {

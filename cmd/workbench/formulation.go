@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
@@ -53,11 +53,7 @@ func newFormulationList(s streams) *cli.Command {
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "formulation list", func(c *cli.Context, _ []string) error {
 			entries := formulate.Entries(ilp.Formulations())
-			if o.json() {
-				return writeJSON(s.out, entries)
-			}
-			formulate.PrintEntries(s.out, entries)
-			return nil
+			return o.print(s.out, "", entries, func(w io.Writer) { formulate.PrintEntries(w, entries) })
 		}),
 	}
 }
@@ -69,10 +65,8 @@ type formulationOptions struct {
 }
 
 func (o *formulationOptions) flags() []cli.Flag {
-	flags := append(o.instanceFlags()[1:], &cli.StringFlag{
-		Name: "without", Usage: "leave out the `GROUPS` named, separated by commas",
-		Destination: &o.without, Category: "instance",
-	})
+	flags := append(o.instanceFlags()[1:], stringFlag("instance", "without", &o.without, "",
+		"leave out the `GROUPS` named, separated by commas"))
 	return append(flags, o.common.flags()...)
 }
 
@@ -117,7 +111,7 @@ func (o *formulationOptions) build(c *cli.Context, s streams,
 	}
 	o.problem, o.slots = f.Problem, noSlots
 	o.backend, o.timeLimit, o.threads = cmp.Or(o.backend, "highs"), cmp.Or(o.timeLimit, "60s"), cmp.Or(o.threads, 1)
-	j, err := o.job(c.Context, s, spec)
+	j, err := o.job(c, s, spec)
 	if err != nil {
 		return f, nil, nil, err
 	}
@@ -162,12 +156,10 @@ func newFormulationStats(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if o.json() {
-				return render.Document(s.out, formulate.StatsFormat, stats)
-			}
-			fmt.Fprintf(s.out, "on %s, memory %s\n", j.Instance.Name, j.Limit())
-			stats.Text(s.out)
-			return nil
+			return o.print(s.out, formulate.StatsFormat, stats, func(w io.Writer) {
+				fmt.Fprintf(w, "on %s, memory %s\n", j.Instance.Name, j.Limit())
+				stats.Text(w)
+			})
 		}),
 	}
 }
@@ -184,25 +176,14 @@ func newFormulationCheck(s streams) *cli.Command {
 			"counterexample",
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.IntFlag{
-				Name: "cases", Usage: "`N` random instances and no more; else they grow by a layer each 200 until the time limit",
-				Value: check.DefaultCases, Destination: &options.Cases, Category: "check",
-			},
-			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a " +
-				"moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
-			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
-			&cli.StringFlag{
-				Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?",
-				Destination: &without, Category: "check",
-			},
-			&cli.StringFlag{
-				Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m", Value: "1m",
-				Destination: &timeLimit, Category: "check",
-			},
-			&cli.StringFlag{
-				Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all",
-				Destination: &named, Category: "check",
-			},
+			intFlag("check", "cases", &options.Cases, check.DefaultCases,
+				"`N` random instances and no more; else they grow by a layer each 200 until the time limit"),
+			intFlag("check", "layers", &options.Layers, 0,
+				"instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a moment, 3 to 6)"),
+			intFlag("check", "seed", &seed, 0, "`N` seeds the instances"),
+			stringFlag("check", "without", &without, "", "leave out the `GROUPS` named, separated by commas: does the promise need them?"),
+			stringFlag("check", "time-limit", &timeLimit, "1m", "end after `DURATION` with the instances until then, as 5m"),
+			stringFlag("check", "backend", &named, "all", "`LIST` of backends separated by commas, or all that are there"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
 			f, err := findFormulation(a[0])
@@ -248,12 +229,8 @@ func newFormulationCheck(s streams) *cli.Command {
 				return solve.InputError(err)
 			}
 			found := formulate.CheckOf(report, options.Without)
-			if o.json() {
-				if err := writeJSON(s.out, found); err != nil {
-					return err
-				}
-			} else {
-				found.Text(s.out)
+			if err := o.print(s.out, "", found, found.Text); err != nil {
+				return err
 			}
 			if len(report.Failures) > 0 && f.Promise != formulation.Nothing {
 				return &exitError{exitInternal}
@@ -295,7 +272,7 @@ func newFormulationExplain(s streams) *cli.Command {
 		Usage:     "why a formulation has no solution on an instance: which constraint groups and rows conflict, and by how much",
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "backend", Usage: "MILP `BACKEND`", Value: "highs", Destination: &o.backend, Category: "solver"},
+			stringFlag("solver", "backend", &o.backend, "highs", "MILP `BACKEND`"),
 		}, o.flags()...),
 		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.explainFile(ctx, s, a[0], probe) },
 			func(c *cli.Context) error {

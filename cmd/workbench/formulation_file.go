@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/atomicfile"
-	"workbench/bench/render"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/formulate"
 	"workbench/ilp/formulation"
@@ -65,10 +64,7 @@ func newFormulationCertify(s streams) *cli.Command {
 		ArgsUsage: "MODEL.mps",
 		Flags: append(
 			o.flags(),
-			&cli.StringFlag{
-				Name: "certificate", Usage: "write the proof to `FILE`, for workbench verify --bound", Destination: &certificate,
-				Category: "output",
-			},
+			stringFlag("output", "certificate", &certificate, "", "write the proof to `FILE`, for workbench verify --bound"),
 		),
 		Action: o.ofFile(s, func(ctx context.Context, a []string) error {
 			return o.solveFile(ctx, s, a[0], false, certificate)
@@ -108,12 +104,8 @@ func (o *programOptions) solveFile(ctx context.Context, s streams, path string, 
 	} else if certificate != "" {
 		fmt.Fprintf(s.err, "--certificate %s: nothing to write: nothing was certified\n", certificate)
 	}
-	if o.json() {
-		if err := writeJSON(s.out, r); err != nil {
-			return err
-		}
-	} else {
-		r.Text(s.out)
+	if err := o.print(s.out, "", r, r.Text); err != nil {
+		return err
 	}
 	switch {
 	case r.Status == "infeasible" && r.Certified:
@@ -134,11 +126,7 @@ func (o *formulationOptions) statsOfFile(ctx context.Context, s streams, path st
 	if err != nil {
 		return err
 	}
-	if o.json() {
-		return render.Document(s.out, formulate.StatsFormat, stats)
-	}
-	stats.Text(s.out)
-	return nil
+	return o.print(s.out, formulate.StatsFormat, stats, stats.Text)
 }
 
 // explainFile says why the model of a file has no solution.

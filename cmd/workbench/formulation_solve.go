@@ -36,22 +36,16 @@ type programOptions struct {
 
 func (o *programOptions) flags() []cli.Flag {
 	return append(o.formulationOptions.flags(),
-		&cli.StringFlag{
-			Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs",
-			Destination: &o.backend, Category: "solver",
-		},
-		&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
-		&cli.StringFlag{
-			Name: "gap", Usage: "relative `GAP` at which the solver may stop, as 0.01 or 1%", Value: "0", Destination: &o.gap,
-			Category: "solver",
-		},
-		&cli.IntFlag{Name: "threads", Usage: "`N` threads", Value: 1, Destination: &o.threads, Category: "solver"},
-		&cli.IntFlag{Name: "seed", Usage: "`N` seeds the solver", Destination: &o.seed, Category: "solver"},
+		stringFlag("solver", "backend, b", &o.backend, "highs", "MILP `BACKEND`: "+strings.Join(backends.Names(), ", ")),
+		stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop after `DURATION`"),
+		stringFlag("solver", "gap", &o.gap, "0", "relative `GAP` at which the solver may stop, as 0.01 or 1%"),
+		intFlag("solver", "threads", &o.threads, 1, "`N` threads"),
+		intFlag("solver", "seed", &o.seed, 0, "`N` seeds the solver"),
 		&cli.StringSliceFlag{
 			Name: "option", Usage: "an option of the library's own, as mip_heuristic_effort=0.1; may be repeated: `NAME=VALUE`",
 			Destination: &o.raw, Category: "solver",
 		},
-		&cli.StringFlag{Name: "log", Usage: "the solver's own log to `FILE`, - for standard error", Destination: &o.log, Category: "output"},
+		stringFlag("output", "log", &o.log, "", "the solver's own log to `FILE`, - for standard error"),
 	)
 }
 
@@ -90,14 +84,12 @@ func newFormulationSolve(s streams) *cli.Command {
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append(
 			o.flags(),
-			&cli.BoolFlag{Name: "relax", Usage: "the LP relaxation", Destination: &o.relax, Category: "solver"},
-			&cli.BoolFlag{
-				Name: "values", Usage: "with --format json: columns, and of a relaxation duals and reduced costs, that are not zero",
-				Destination: &o.values, Category: "output",
-			},
-			&cli.BoolFlag{Name: "solutions", Usage: "the solutions that the solver finds on its way, each better than the one before, and the " +
-				"plans they make", Destination: &o.solutions, Category: "output"},
-			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
+			boolFlag("solver", "relax", &o.relax, "the LP relaxation"),
+			boolFlag("output", "values", &o.values,
+				"with --format json: columns, and of a relaxation duals and reduced costs, that are not zero"),
+			boolFlag("output", "solutions", &o.solutions,
+				"the solutions that the solver finds on its way, each better than the one before, and the plans they make"),
+			stringFlag("output", "write", &o.write, "", "write the model to `FILE`.mps or .lp, too"),
 		),
 		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.solveFile(ctx, s, a[0], true, "") },
 			func(c *cli.Context) error {
@@ -132,11 +124,7 @@ func newFormulationSolve(s streams) *cli.Command {
 					return err
 				}
 				r.Unit = j.Problem.Unit()
-				if o.json() {
-					return writeJSON(s.out, r)
-				}
-				r.Text(s.out)
-				return nil
+				return o.print(s.out, "", r, r.Text)
 			}),
 	}
 }
@@ -162,7 +150,7 @@ func newFormulationDiff(s streams) *cli.Command {
 					return usagef("%s is about %s and %s about %s: there is nothing to compare", a[0], p, a[1], q)
 				}
 				o.problem, o.slots = both[0].Formulation.Problem, noSlots
-				j, err := o.job(c.Context, s, a[2])
+				j, err := o.job(c, s, a[2])
 				if err != nil {
 					return err
 				}
@@ -195,10 +183,8 @@ func newFormulationDiff(s streams) *cli.Command {
 
 func newFormulationExport(s streams) *cli.Command {
 	o := &solveOptions{}
-	flags := append(o.instanceFlags(), &cli.StringFlag{
-		Name:  "time-limit",
-		Usage: "look for a plan and a bound of each instance for `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver",
-	})
+	flags := append(o.instanceFlags(), stringFlag("solver", "time-limit", &o.timeLimit, "60s",
+		"look for a plan and a bound of each instance for `DURATION`"))
 	return &cli.Command{
 		Name:      "export",
 		Usage:     "a dated set of models of a problem for those who make solvers: MPS, the best plan as a start, proved bounds, README",
@@ -211,7 +197,7 @@ func newFormulationExport(s streams) *cli.Command {
 				Models: []formulate.SetModel{},
 			}
 			for _, spec := range a[1:] {
-				j, err := o.job(c.Context, s, spec)
+				j, err := o.job(c, s, spec)
 				if err != nil {
 					return err
 				}
@@ -231,11 +217,9 @@ func newFormulationExport(s streams) *cli.Command {
 			if err := set.Write(a[0]); err != nil {
 				return err
 			}
-			if o.json() {
-				return writeJSON(s.out, set)
-			}
-			fmt.Fprintf(s.out, "%s in %s, with README.md, LICENSE and index.json\n", platform.Count(len(set.Models), "model"), a[0])
-			return nil
+			return o.print(s.out, "", set, func(w io.Writer) {
+				fmt.Fprintf(w, "%s in %s, with README.md, LICENSE and index.json\n", platform.Count(len(set.Models), "model"), a[0])
+			})
 		}),
 	}
 }

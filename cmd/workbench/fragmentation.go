@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,62 +58,28 @@ func newFragmentation(s streams) *cli.Command {
 			"30 % of it, and takes the first whose tensors find room; --batches lists the\n" +
 			"batches to try instead of looking for the largest.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)",
-				Destination: &o.instance, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), " +
-					"static (addresses before the run), both (best-fit and virtual, and static) or all", Value: bothFits,
-				Destination: &o.allocator, Category: "allocator",
-			},
-			&cli.StringFlag{
-				Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas",
-				Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator",
-			},
-			&cli.StringFlag{
-				Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity,
-				Category: "allocator",
-			},
-			&cli.IntFlag{
-				Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps,
-				Category: "allocator",
-			},
-			&cli.BoolFlag{
-				Name: "late", Usage: "of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)",
-				Destination: &o.late, Category: "allocator",
-			},
-			&cli.StringFlag{Name: "slot", Usage: "`SIZE` of a slot of a join", Value: "64MiB", Destination: &o.slot, Category: "allocator"},
-			&cli.StringFlag{
-				Name: "largest-batch", Usage: "look for the largest batch of `INSTANCE`, a built-in network, that fits",
-				Destination: &o.largest, Category: "batches",
-			},
-			&cli.StringFlag{Name: "batches", Usage: "`LIST` of batches to try, separated by commas", Destination: &o.batches, Category: "batches"},
-			&cli.StringFlag{
-				Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` that --largest-batch solves", Value: "swap",
-				Destination: &o.problem, Category: "batches",
-			},
-			&cli.StringFlag{
-				Name: "method", Aliases: []string{"methods"},
-				Usage:       "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)",
-				Destination: &o.methods, Category: "batches",
-			},
-			&cli.StringFlag{
-				Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth,
-				Category: "batches",
-			},
-			&cli.StringFlag{
-				Name: "time-limit", Usage: "stop each method after `DURATION`", Value: "60s", Destination: &o.timeLimit,
-				Category: "batches",
-			},
-			&cli.StringFlag{
-				Name: "plot", Usage: "draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png",
-				Destination: &o.plot, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "quantity", Usage: "`QUANTITY` to draw over batches: speed or memory", Value: string(plots.BatchSpeed),
-				Destination: &o.quantity, Category: "output",
-			},
+			stringFlag("instance", "instance, i", &o.instance, "", "`INSTANCE` the plan was made for (default: what the plan says)"),
+			stringFlag("allocator", "allocator", &o.allocator, bothFits,
+				"`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), static (addresses before the run), both "+
+					"(best-fit and virtual, and static) or all"),
+			stringFlag("allocator", "chunk", &o.chunks, "2MiB,20MiB,40MiB",
+				"`LIST` of sizes of the chunks of virtual addressing, separated by commas"),
+			stringFlag("allocator", "capacity", &o.capacity, "", "`SIZE` of each device, as 16GiB (default: as much as is asked for)"),
+			intFlag("allocator", "steps", &o.steps, 3, "run the plan `N` times, what is cached being kept"),
+			boolFlag("allocator", "late", &o.late,
+				"of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)"),
+			stringFlag("allocator", "slot", &o.slot, "64MiB", "`SIZE` of a slot of a join"),
+			stringFlag("batches", "largest-batch", &o.largest, "",
+				"look for the largest batch of `INSTANCE`, a built-in network, that fits"),
+			stringFlag("batches", "batches", &o.batches, "", "`LIST` of batches to try, separated by commas"),
+			stringFlag("batches", "problem, p", &o.problem, "swap", "`PROBLEM` that --largest-batch solves"),
+			stringFlag("batches", "method, methods", &o.methods, "",
+				"`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)"),
+			stringFlag("batches", "bandwidth", &o.bandwidth, "", "`RATE` of each link, as 12GB/s (default: the problem's)"),
+			stringFlag("batches", "time-limit", &o.timeLimit, "60s", "stop each method after `DURATION`"),
+			stringFlag("output", "plot", &o.plot, "",
+				"draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png"),
+			stringFlag("output", "quantity", &o.quantity, string(plots.BatchSpeed), "`QUANTITY` to draw over batches: speed or memory"),
 		}, o.flags()...),
 		Action: o.action(s, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE",
 			func(c *cli.Context, a []string) error {
@@ -233,15 +200,8 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 			f.Runs[i].Samples = nil // they are in the picture
 		}
 	}
-	if o.json() {
-		err = writeJSON(s.out, f)
-	} else {
-		render.Fragmentation(s.out, f, capacity)
-	}
-	if err != nil {
-		return err
-	}
-	return f.Err()
+	err = o.print(s.out, "", f, func(w io.Writer) { render.Fragmentation(w, f, capacity) })
+	return cmp.Or(err, f.Err())
 }
 
 // drawFigure writes a figure; one without points is an error of the user's.
@@ -372,12 +332,6 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 			return err
 		}
 	}
-	if o.json() {
-		if err := writeJSON(s.out, b.Batches(points)); err != nil {
-			return err
-		}
-	} else {
-		render.Batches(s.out, o.batches != "", b, points)
-	}
-	return fragmentation.NoBatch(points)
+	err = o.print(s.out, "", b.Batches(points), func(w io.Writer) { render.Batches(w, o.batches != "", b, points) })
+	return cmp.Or(err, fragmentation.NoBatch(points))
 }

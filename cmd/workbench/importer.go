@@ -170,57 +170,25 @@ func newImport(s streams) *cli.Command {
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from,
-				Category: "input",
-			},
-			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the " +
-				"format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
-			&cli.StringFlag{
-				Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes,
-				Category: "input",
-			},
-			&cli.StringFlag{Name: "stages", Usage: "`FILE` with the stages that a schedule is for", Destination: &f.stages, Category: "input"},
-			&cli.IntFlag{
-				Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers,
-				Category: "input",
-			},
-			&cli.StringFlag{
-				Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation",
-				DefaultText: "layer", Destination: &f.granularity, Category: "input",
-			},
-			&cli.StringFlag{
-				Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)",
-				Destination: &f.align, Category: "output",
-			},
-			&cli.IntFlag{
-				Name: "device", Usage: "`N` of a snapshot with events of several devices", Value: -1, DefaultText: "the only one",
-				Destination: &f.device, Category: "input",
-			},
-			&cli.StringFlag{
-				Name: "between", Usage: "`FROM,TO`: the events of a snapshot that count, the latter excluded", DefaultText: "all",
-				Destination: &f.between, Category: "input",
-			},
-			&cli.BoolFlag{
-				Name: "pin", Usage: "the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)",
-				Destination: &f.pin, Category: "input",
-			},
-			&cli.StringFlag{
-				Name: "placement", Usage: "the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify",
-				Destination: &f.placement, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as,
-				Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "name", Usage: "`NAME` of the instance (default: from the file's, of standard input the format)",
-				Destination: &f.name, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out,
-				Category: "output",
-			},
+			stringFlag("input", "from", &f.from, "", "`FORMAT` of FILE: "+strings.Join(importerNames(), ", ")),
+			stringFlag("input", "cost-unit", &f.unit, "",
+				"`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that "+
+					"is a guess)"),
+			stringFlag("input", "sizes", &f.sizes, "", "second `FILE` with the sizes that a table of costs lacks"),
+			stringFlag("input", "stages", &f.stages, "", "`FILE` with the stages that a schedule is for"),
+			intFlag("input", "layers", &f.layers, 0, "`N`: how often the network has the layer that an Aceso profile lists once"),
+			stringFlag("input", "granularity", &f.granularity, "",
+				"`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", "layer"),
+			stringFlag("output", "align", &f.align, "", "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)"),
+			intFlag("input", "device", &f.device, -1, "`N` of a snapshot with events of several devices", "the only one"),
+			stringFlag("input", "between", &f.between, "", "`FROM,TO`: the events of a snapshot that count, the latter excluded", "all"),
+			boolFlag("input", "pin", &f.pin,
+				"the column offset of minimalloc's CSV pins the buffers (the default, unless --placement is given)"),
+			stringFlag("output", "placement", &f.placement, "",
+				"the column offset is a placement, no pins: write it to `FILE` as a plan for workbench verify"),
+			stringFlag("output", "as", &f.as, "", "`FORM` to make: chain, graph or lifetimes (default: the format's own)"),
+			stringFlag("output", "name", &f.name, "", "`NAME` of the instance (default: from the file's, of standard input the format)"),
+			stringFlag("output", "output, o", &f.out, "", "write to `FILE` instead of standard output"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "import --from FORMAT FILE", func(c *cli.Context, a []string) error {
 			f.file = a[0]

@@ -21,38 +21,25 @@ import (
 // layoutFlags are those of layouts alone.
 type layoutFlags struct {
 	split, latency, runtime string
-	flag                    string // one of them, if the user gave one
 }
 
 func (f *layoutFlags) flags() []cli.Flag {
-	note := func(flag string) func(*cli.Context, string) error {
-		return func(*cli.Context, string) error {
-			f.flag = flag
-			return nil
-		}
-	}
 	return []cli.Flag{
-		&cli.StringFlag{
-			Name: "split", Usage: "`PART` of the backward of layers that do not say it that is the gradient of the weights, of a layout",
-			DefaultText: "50%", Destination: &f.split, Category: "instance", Action: note("--split"),
-		},
-		&cli.StringFlag{
-			Name: "latency", Usage: "`DURATION` of each transfer between GPUs in addition to its bytes, of a layout", DefaultText: "0s",
-			Destination: &f.latency, Category: "instance", Action: note("--latency"),
-		},
-		&cli.StringFlag{
-			Name: "runtime", Usage: "`RULES` of a layout: torch (outputs held until the backward, the first stage without gradient of its " +
-				"input, B where W follows it) or paper", DefaultText: stages.Torch, Destination: &f.runtime, Category: "instance",
-			Action: note("--runtime"),
-		},
+		stringFlag("instance", "split", &f.split, "",
+			"`PART` of the backward of layers that do not say it that is the gradient of the weights, of a layout", "50%"),
+		stringFlag("instance", "latency", &f.latency, "",
+			"`DURATION` of each transfer between GPUs in addition to its bytes, of a layout", "0s"),
+		stringFlag("instance", "runtime", &f.runtime, "",
+			"`RULES` of a layout: torch (outputs held until the backward, the first stage without gradient of its input, B where W "+
+				"follows it) or paper", stages.Torch),
 	}
 }
 
 // set sets what a layout needs, and refuses it of other problems.
-func (f *layoutFlags) set(p *solve.Problem, m *platform.Platform) (err error) {
+func (f *layoutFlags) set(c *cli.Context, p *solve.Problem, m *platform.Platform) (err error) {
 	if p.Name != plan.Layout {
-		if f.flag != "" {
-			return usagef("%s: %s is not cut from a chain; --problem %s is", f.flag, p.Name, plan.Layout)
+		if flag := given(c, "split", "latency", "runtime"); flag != "" {
+			return usagef("%s: %s is not cut from a chain; --problem %s is", flag, p.Name, plan.Layout)
 		}
 		return nil
 	}

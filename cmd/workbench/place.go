@@ -36,32 +36,14 @@ func newPlace(s streams) *cli.Command {
 			"the planner is asked for a plan of so much less, until the placement fits. For the folder\n" +
 			"of a sweep, a table of all its plans.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "device", Usage: "`DEVICE` of a pipeline, as gpu1 (default: the fullest)", Destination: &o.device,
-				Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "align", Usage: "addresses are multiples of `SIZE` bytes, as 512 for CUDA", Value: "1", Destination: &o.align,
-				Category: "instance",
-			},
-			&cli.BoolFlag{
-				Name: "replan", Usage: "ask the planner for a little less memory where the placement does not fit", Destination: &o.replan,
-				Category: "solver",
-			},
-			&cli.StringFlag{
-				Name: "method", Aliases: []string{"methods"}, Usage: "`METHOD` of placement", Value: "exact", Destination: &o.method,
-				Category: "solver",
-			},
-			&cli.StringFlag{
-				Name: "time-limit", Usage: "stop each placement, and each planning, after `DURATION`", Value: "60s",
-				Destination: &o.timeLimit, Category: "solver",
-			},
-			&cli.StringFlag{Name: "plan", Usage: "write the placement to `FILE`", Destination: &o.planFile, Category: "output"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the lifetimes to `FILE`", Destination: &o.out, Category: "output"},
-			&cli.StringFlag{
-				Name: "csv", Usage: "write lifetimes and offsets as minimalloc has them to `FILE`", Destination: &o.csv,
-				Category: "output",
-			},
+			stringFlag("instance", "device", &o.device, "", "`DEVICE` of a pipeline, as gpu1 (default: the fullest)"),
+			stringFlag("instance", "align", &o.align, "1", "addresses are multiples of `SIZE` bytes, as 512 for CUDA"),
+			boolFlag("solver", "replan", &o.replan, "ask the planner for a little less memory where the placement does not fit"),
+			stringFlag("solver", "method, methods", &o.method, "exact", "`METHOD` of placement"),
+			stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop each placement, and each planning, after `DURATION`"),
+			stringFlag("output", "plan", &o.planFile, "", "write the placement to `FILE`"),
+			stringFlag("output", "output, o", &o.out, "", "write the lifetimes to `FILE`"),
+			stringFlag("output", "csv", &o.csv, "", "write lifetimes and offsets as minimalloc has them to `FILE`"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "place PLAN [INSTANCE] or place SWEEP", func(c *cli.Context, a []string) error {
 			align, err := positiveBytes("--align", o.align)
@@ -126,11 +108,7 @@ func placeSweep(ctx context.Context, s streams, o *placeOptions, dir string, ali
 	if h == nil {
 		return err
 	}
-	if o.json() {
-		return errors.Join(writeJSON(s.out, h), err)
-	}
-	h.Write(s.out)
-	return err
+	return errors.Join(o.print(s.out, "", h, h.Write), err)
 }
 
 // write writes the files asked for.

@@ -44,54 +44,27 @@ func newPlan(s streams) *cli.Command {
 			"verifies each plan by replay and ranks them by step time. Example:\n\n" +
 			"   workbench plan zoo:resnet50?batch=128 --gpu 8GiB -o plan.json",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "gpu", Usage: "memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State " +
-				"and reserve are subtracted", Destination: &o.gpu, Category: "instance"},
-			&cli.StringFlag{
-				Name: "memory", Aliases: []string{"m"}, Destination: &o.memory, Category: "instance",
-				Usage: "`SIZE` for activations alone, in place of --gpu, as 4GiB or 50% of the peak",
-			},
-			&cli.StringFlag{Name: "link", Usage: "`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else " + defaultLink +
-				")", Destination: &o.link, Category: "instance"},
-			&cli.StringFlag{
-				Name: "reserve", Usage: "`SIZE` that is left to the driver and to fragmentation, or a part of the GPU", Value: "4%",
-				Destination: &o.reserve, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "optimizer", Usage: "`NAME` of the optimizer whose state is counted: sgd, momentum, adam", Value: "adam",
-				Destination: &o.optimizer, Category: "instance",
-			},
-			&cli.IntFlag{
-				Name: "gpus", Usage: "`N` GPUs share a step: pipelines, and the other strategies as replicas", Value: 1, Destination: &o.gpus,
-				Category: "instance",
-			},
-			&cli.IntFlag{
-				Name: "micro-batches", Usage: "a step on several GPUs is `N` times the instance", DefaultText: "4 a GPU",
-				Destination: &o.microBatches, Category: "instance",
-			},
-			&cli.StringFlag{Name: "gpu-link", Usage: "`RATE` of copies between two GPUs, as 300GB/s (default: the preset's, else " + defaultLink +
-				")", Destination: &o.gpuLink, Category: "instance"},
-			&cli.StringFlag{
-				Name: "allow", Usage: "`LIST` of what plans may do: " + strings.Join(strategy.Words(), ","),
-				Value: strings.Join(strategy.Words(), ","), Destination: &o.allow, Category: "solver",
-			},
-			&cli.StringFlag{
-				Name: "time-limit", Usage: "stop after `DURATION` with the best plans so far", Value: "30s", Destination: &o.timeLimit,
-				Category: "solver",
-			},
-			&cli.StringFlag{
-				Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "),
-				Value: "highs", Destination: &o.backend, Category: "solver",
-			},
-			&cli.IntFlag{
-				Name: "threads", Usage: "`N` threads for the MILP backend of each strategy", Value: 1, Destination: &o.threads,
-				Category: "solver",
-			},
-			&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Usage: "write the fastest plan to `FILE`", Destination: &o.out,
-				Category: "output",
-			},
-			&cli.BoolFlag{Name: "open", Usage: "with --output, open the plan as a page in a browser", Destination: &o.open, Category: "output"},
+			stringFlag("instance", "gpu", &o.gpu, "",
+				"memory `SIZE` of the whole GPU, as 16GiB, or a preset as h100; --gpu list lists them. State and reserve are subtracted"),
+			stringFlag("instance", "memory, m", &o.memory, "",
+				"`SIZE` for activations alone, in place of --gpu, as 4GiB or 50% of the peak"),
+			stringFlag("instance", "link", &o.link, "",
+				"`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else "+defaultLink+")"),
+			stringFlag("instance", "reserve", &o.reserve, "4%",
+				"`SIZE` that is left to the driver and to fragmentation, or a part of the GPU"),
+			stringFlag("instance", "optimizer", &o.optimizer, "adam", "`NAME` of the optimizer whose state is counted: sgd, momentum, adam"),
+			intFlag("instance", "gpus", &o.gpus, 1, "`N` GPUs share a step: pipelines, and the other strategies as replicas"),
+			intFlag("instance", "micro-batches", &o.microBatches, 0, "a step on several GPUs is `N` times the instance", "4 a GPU"),
+			stringFlag("instance", "gpu-link", &o.gpuLink, "",
+				"`RATE` of copies between two GPUs, as 300GB/s (default: the preset's, else "+defaultLink+")"),
+			stringFlag("solver", "allow", &o.allow, strings.Join(strategy.Words(), ","),
+				"`LIST` of what plans may do: "+strings.Join(strategy.Words(), ",")),
+			stringFlag("solver", "time-limit", &o.timeLimit, "30s", "stop after `DURATION` with the best plans so far"),
+			stringFlag("solver", "backend, b", &o.backend, "highs", "MILP `BACKEND`: "+strings.Join(backends.Names(), " or ")),
+			intFlag("solver", "threads", &o.threads, 1, "`N` threads for the MILP backend of each strategy"),
+			intFlag("solver", "seed", &o.seed, 0, "`N` seeds every random choice"),
+			stringFlag("output", "output, o", &o.out, "", "write the fastest plan to `FILE`"),
+			boolFlag("output", "open", &o.open, "with --output, open the plan as a page in a browser"),
 		}, o.common.flags()...),
 		Action: func(c *cli.Context) error {
 			if o.gpu == "list" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -35,18 +36,16 @@ func newProblems(s streams) *cli.Command {
 				}
 				entries = append(entries, e)
 			}
-			if o.json() {
-				return render.Document(s.out, "workbench.problem/v1", entries)
-			}
-			t := render.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
-			for _, e := range entries {
-				t.AppendRow(table.Row{
-					e.Name, render.Wrap(e.Title, 40), e.Source, render.Wrap(e.Objective, 30),
-					render.Wrap(strings.Join(e.Methods, ", "), 36),
-				})
-			}
-			t.Render()
-			return nil
+			return o.print(s.out, "workbench.problem/v1", entries, func(w io.Writer) {
+				t := render.Table(w, table.Row{"problem", "what it is", "source", "minimises", "methods"})
+				for _, e := range entries {
+					t.AppendRow(table.Row{
+						e.Name, render.Wrap(e.Title, 40), e.Source, render.Wrap(e.Objective, 30),
+						render.Wrap(strings.Join(e.Methods, ", "), 36),
+					})
+				}
+				t.Render()
+			})
 		}),
 	}
 }
@@ -57,10 +56,7 @@ func newMethods(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "methods",
 		Usage: "the methods there are: kind, source, complexity, assumptions",
-		Flags: append([]cli.Flag{&cli.StringFlag{
-			Name: "problem", Aliases: []string{"p"}, Usage: "only those for `PROBLEM`",
-			Destination: &problem, Category: "instance",
-		}}, o.flags()...),
+		Flags: append([]cli.Flag{stringFlag("instance", "problem, p", &problem, "", "only those for `PROBLEM`")}, o.flags()...),
 		Action: o.action(s, 0, 0, "methods [--problem P]", func(c *cli.Context, _ []string) error {
 			problems := catalog.Problems()
 			if problem != "" {
@@ -90,22 +86,20 @@ func newMethods(s streams) *cli.Command {
 					})
 				}
 			}
-			if o.json() {
-				return render.Document(s.out, "workbench.method/v1", entries)
-			}
-			t := render.Table(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
-			for _, e := range entries {
-				what := e.Summary
-				for _, a := range e.Assumptions {
-					what += "; assumes " + a
+			return o.print(s.out, "workbench.method/v1", entries, func(w io.Writer) {
+				t := render.Table(w, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
+				for _, e := range entries {
+					what := e.Summary
+					for _, a := range e.Assumptions {
+						what += "; assumes " + a
+					}
+					t.AppendRow(table.Row{
+						e.Problem, e.Name, e.Kind, render.Wrap(solve.KindWords(e.Takes), 12), render.Wrap(e.Source, 22),
+						render.Wrap(what, 50), render.Wrap(e.Complexity, 28),
+					})
 				}
-				t.AppendRow(table.Row{
-					e.Problem, e.Name, e.Kind, render.Wrap(solve.KindWords(e.Takes), 12), render.Wrap(e.Source, 22),
-					render.Wrap(what, 50), render.Wrap(e.Complexity, 28),
-				})
-			}
-			t.Render()
-			return nil
+				t.Render()
+			})
 		}),
 	}
 }

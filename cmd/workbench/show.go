@@ -38,23 +38,12 @@ func newShow(s streams) *cli.Command {
 			"Of an instance: what it is made of, the memory ranges of its problems, and of a\n" +
 			"training step what its peak is made of; --format dot draws that for Graphviz.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out,
-				Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "html", Usage: "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors",
-				Destination: &html, Category: "output",
-			},
-			&cli.StringFlag{Name: "with", Usage: "with --html, another `PLAN` on the same time axis", Destination: &with, Category: "output"},
-			&cli.BoolFlag{
-				Name: "open", Usage: "open the page in a browser (BROWSER names another); without --html it is written next to the plan",
-				Destination: &open, Category: "output",
-			},
-			&cli.StringFlag{
-				Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance,
-				Category: "instance",
-			},
+			stringFlag("output", "timeline", &out, "", "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json"),
+			stringFlag("output", "html", &html, "", "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors"),
+			stringFlag("output", "with", &with, "", "with --html, another `PLAN` on the same time axis"),
+			boolFlag("output", "open", &open,
+				"open the page in a browser (BROWSER names another); without --html it is written next to the plan"),
+			stringFlag("instance", "instance, i", &instance, "", "`INSTANCE` the plan was made for"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
 			if data, err := os.ReadFile(a[0]); err == nil && layout.Is(data) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +41,6 @@ type solveOptions struct {
 	memoryModel, model                  string
 	schedule                            scheduleFlags
 	layout                              layoutFlags
-	parallelFlag                        string // one that only pipelines have, if the user gave one
 	planFile, exportModel               string
 	certify, certificateFile, solverLog string
 	inProcess, replicas, explainBound   bool
@@ -51,84 +49,37 @@ type solveOptions struct {
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
 	return append(append([]cli.Flag{
-		&cli.StringFlag{
-			Name: "problem", Aliases: []string{"p"},
-			Usage: "`PROBLEM` to solve; workbench problems lists them (default: the first that takes the kind of INSTANCE)", Destination: &o.problem,
-			Category: "instance",
-		},
-		&cli.StringFlag{
-			Name: "memory", Aliases: []string{"m"},
-			Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the peak of keeping everything; slots for joins (default: the " +
-				"problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu",
-			Destination: &o.memory, Category: "instance",
-		},
-		&cli.StringFlag{
-			Name: "range", Usage: "memory as `SHARE` of the way from the minimum (0%) to keeping everything (100%), in place of --memory",
-			Destination: &o.part, Category: "instance",
-		},
-		&cli.IntFlag{
-			Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors,
-			Category: "instance", Action: onlyParallel[int](o, "--processors"),
-		},
-		&cli.BoolFlag{
-			Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn",
-			Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas"),
-		},
-		&cli.IntFlag{
-			Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights",
-			Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance",
-			Action: onlyParallel[int](o, "--weight-copies"),
-		},
-		&cli.StringFlag{
-			Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel,
-			Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model"),
-		},
-		&cli.StringFlag{
-			Name: "model", Usage: "what the `MEMORY` of pipelines and weight offloading counts: saved (all that autograd saves, " +
-				"and overheads) or paper (outputs of layers only, as printed)", DefaultText: "saved; of graphs paper", Destination: &o.model,
-			Category: "instance",
-		},
-		&cli.StringFlag{
-			Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth,
-			Category: "instance",
-		},
+		stringFlag("instance", "problem, p", &o.problem, "",
+			"`PROBLEM` to solve; workbench problems lists them (default: the first that takes the kind of INSTANCE)"),
+		stringFlag("instance", "memory, m", &o.memory, "",
+			"memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the peak of keeping everything; slots for joins (default: the "+
+				"problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu"),
+		stringFlag("instance", "range", &o.part, "",
+			"memory as `SHARE` of the way from the minimum (0%) to keeping everything (100%), in place of --memory"),
+		intFlag("instance", "processors", &o.processors, method.DefaultProcessors, "`N` GPUs of a pipeline"),
+		boolFlag("instance", "replicas", &o.replicas, "stages of a pipeline may be on several GPUs, which take mini-batches in turn"),
+		intFlag("instance", "weight-copies", &o.weightCopies, platform.DefaultWeightCopies,
+			"`C`: how often a GPU of a pipeline holds each of its weights"),
+		stringFlag("instance", "memory-model", &o.memoryModel, plan.TaskModel, "`MODEL` in which a pipeline has to fit: task or stage"),
+		stringFlag("instance", "model", &o.model, "",
+			"what the `MEMORY` of pipelines and weight offloading counts: saved (all that autograd saves, and overheads) or paper "+
+				"(outputs of layers only, as printed)", "saved; of graphs paper"),
+		stringFlag("instance", "bandwidth", &o.bandwidth, "", "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)"),
 	}, append(o.schedule.flags(), o.layout.flags()...)...), o.gpuFlags.budgetFlags()...)
-}
-
-// onlyParallel notes that the user gave a flag that only pipelines have.
-func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) error {
-	return func(*cli.Context, T) error {
-		o.parallelFlag = flag
-		return nil
-	}
 }
 
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{
-			Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), ", "), Value: "highs",
-			Destination: &o.backend, Category: "solver",
-		},
-		&cli.StringFlag{
-			Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s",
-			Destination: &o.timeLimit, Category: "solver",
-		},
-		&cli.StringFlag{
-			Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap,
-			Category: "solver",
-		},
-		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
-		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
-		&cli.IntFlag{
-			Name: "slots", Usage: "number `S` of slots, for methods that divide the memory into slots", Value: noSlots,
-			DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver",
-		},
-		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within " +
-			"the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
-		&cli.BoolFlag{
-			Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess,
-			Category: "solver",
-		},
+		stringFlag("solver", "backend, b", &o.backend, "highs", "MILP `BACKEND`: "+strings.Join(backends.Names(), ", ")),
+		stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop each method after `DURATION`, as 90s or 10m, with what it has"),
+		stringFlag("solver", "gap", &o.gap, "0", "relative `GAP` at which a proof counts as closed, as 0.01 or 1%"),
+		intFlag("solver", "threads", &o.threads, 1, "`N` threads for the MILP backend"),
+		intFlag("solver", "seed", &o.seed, 0, "`N` seeds every random choice"),
+		intFlag("solver", "slots", &o.slots, noSlots,
+			"number `S` of slots, for methods that divide the memory into slots", "500, pofo 50"),
+		stringFlag("solver", "certify", &o.certify, string(formulation.Full),
+			"`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within the time limit)"),
+		boolFlag("solver", "in-process", &o.inProcess, "run the MILP backend in this process instead of a child"),
 	}
 }
 
@@ -137,36 +88,24 @@ func newSolve(s streams) *cli.Command {
 	flags := append(o.instanceFlags(), o.limitFlags()...)
 	flags = append(
 		flags,
-		&cli.StringFlag{
-			Name: "method", Aliases: []string{"methods"},
-			Usage:       "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)",
-			Destination: &o.method, Category: "solver",
-		},
-		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
-		&cli.StringFlag{
-			Name: "log", Usage: "the MILP solver's own log to `FILE`, - for standard error", Destination: &o.solverLog,
-			Category: "output",
-		},
-		&cli.StringFlag{
-			Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound",
-			Destination: &o.certificateFile, Category: "output",
-		},
-		&cli.StringFlag{
-			Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp",
-			Destination: &o.exportModel, Category: "output",
-		},
+		stringFlag("solver", "method, methods", &o.method, "",
+			"`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)"),
+		stringFlag("output", "plan", &o.planFile, "", "write the plan to `FILE`"),
+		stringFlag("output", "log", &o.solverLog, "", "the MILP solver's own log to `FILE`, - for standard error"),
+		stringFlag("output", "certificate", &o.certificateFile, "",
+			"write the proof of the bound to `FILE`, for workbench verify --bound"),
+		stringFlag("output", "export-model", &o.exportModel, "",
+			"write the MILP that was solved, the last of several, to `FILE`.mps or .lp"),
 	)
-	flags = append(flags, &cli.BoolFlag{
-		Name:  "explain-bound",
-		Usage: "print which argument excluded how much of the search that proved the bound", Destination: &o.explainBound, Category: "output",
-	})
+	flags = append(flags, boolFlag("output", "explain-bound", &o.explainBound,
+		"print which argument excluded how much of the search that proved the bound"))
 	return &cli.Command{
 		Name:      "solve",
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
 		ArgsUsage: "[INSTANCE]",
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "solve [INSTANCE] [flags]", func(c *cli.Context, a []string) error {
-			return solveInstance(c.Context, s, o, first(a))
+			return solveInstance(c, s, o, first(a))
 		}),
 	}
 }
@@ -218,7 +157,8 @@ func (o *memoryFlags) limit(otherwise string) (m platform.MemorySpec, err error)
 }
 
 // job reads the instance and checks every flag.
-func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, error) {
+func (o *solveOptions) job(c *cli.Context, s streams, spec string) (*job, error) {
+	ctx := c.Context
 	p, in, err := problemAndInstance(s, o.problem, spec)
 	if err != nil {
 		return nil, err
@@ -238,16 +178,16 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := o.link(p, set); err != nil {
 		return nil, err
 	}
-	if err := o.parallel(p, set); err != nil {
+	if err := o.parallel(c, p, set); err != nil {
 		return nil, err
 	}
 	if own := in.Objective(); own != "" {
 		p.Word = own
 	}
-	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
+	if err := o.schedule.set(c, p, &set.Platform, o.processors); err != nil {
 		return nil, err
 	}
-	if err := o.layout.set(p, &set.Platform); err != nil {
+	if err := o.layout.set(c, p, &set.Platform); err != nil {
 		return nil, err
 	}
 	if set.Platform.Model, err = p.Count(in, o.model); err != nil {
@@ -326,14 +266,15 @@ func (o *solveOptions) link(p *solve.Problem, set *solve.Setting) (err error) {
 
 // parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
 // of other problems.
-func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
+func (o *solveOptions) parallel(c *cli.Context, p *solve.Problem, set *solve.Setting) error {
+	flag := given(c, "processors", "replicas", "weight-copies", "memory-model")
 	switch {
-	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors" && !(p.Parallel && o.parallelFlag == "--weight-copies"):
-		return usagef("%s: %s has no such thing", o.parallelFlag, p.Name)
-	case !p.Parallel && !p.Scheduled && o.parallelFlag != "":
+	case p.Scheduled && flag != "" && flag != "--processors" && !(p.Parallel && flag == "--weight-copies"):
+		return usagef("%s: %s has no such thing", flag, p.Name)
+	case !p.Parallel && !p.Scheduled && flag != "":
 		all := catalog.Problems()
 		several := all[slices.IndexFunc(all, func(p *solve.Problem) bool { return p.Parallel })]
-		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, several.Name)
+		return usagef("%s: %s is about one GPU; --problem %s has several", flag, p.Name, several.Name)
 	case !p.Parallel:
 		return nil
 	case o.processors < 1 || o.processors > mostProcessors:
@@ -376,9 +317,9 @@ func load(s streams, p *solve.Problem, spec string) (*solve.Instance, error) {
 	return solve.Load(spec, s.in)
 }
 
-func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string) error {
+func solveInstance(c *cli.Context, s streams, o *solveOptions, spec string) error {
 	began := time.Now()
-	j, err := o.job(ctx, s, spec)
+	j, err := o.job(c, s, spec)
 	if err != nil {
 		return err
 	}
@@ -427,7 +368,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 		j.Setting.OnProgress = line.Update
 	}
 	j.Setting.Spent = time.Since(began) // of the one limit there is; each method of a comparison has its own
-	r := solve.Run(ctx, j.Problem, m, j.Instance, j.Setting)
+	r := solve.Run(c.Context, j.Problem, m, j.Instance, j.Setting)
 	line.Done()
 	results := s.out
 	if o.planFile == atomicfile.Standard || o.certificateFile == atomicfile.Standard {

@@ -32,55 +32,26 @@ func newStages(s streams) *cli.Command {
 			"once, a stage holds its input and all that its layers save, or its input if it computes forward again;\n" +
 			"beside that its weights and the largest overhead of a layer.",
 		Flags: append(append([]cli.Flag{
-			&cli.IntFlag{Name: "processors", Usage: "`P` GPUs", Value: 4, Destination: &o.processors, Category: "instance"},
-			&cli.IntFlag{
-				Name: "chunks", Usage: "`V` stages on each of them, for --placement interleaved or v", Value: 1, Destination: &o.chunks,
-				Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "split", Usage: "`PART` of the backward that is the gradient of the weights; 0: the backward is one operation",
-				Value: "50%", Destination: &o.split, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "keep", Usage: "`PART` of what a micro-batch holds that is needed for it (default: as --split)",
-				Destination: &o.keep, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "bandwidth", Usage: "`RATE` between GPUs, as 12GB/s or inf", Value: "12GB/s", Destination: &o.bandwidth,
-				Category: "instance",
-			},
-			&cli.IntFlag{
-				Name: "weight-copies", Usage: "`C`: how often a GPU holds its weights, as gradients and state of the optimizer",
-				Value: platform.DefaultWeightCopies, Destination: &o.copies, Category: "instance",
-			},
-			&cli.StringFlag{Name: "recompute", Usage: "`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, " +
-				"--micro-batches and --placement", Value: "none", Destination: &o.choice.Recompute, Category: "instance"},
-			&cli.StringFlag{
-				Name: "offload", Usage: "`STAGES` that send what they keep to the host and back: none, all, numbers as 1,3, or auto",
-				Value: "none", Destination: &o.choice.Offload, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "offload-share", Usage: "`PART` of what a stage keeps that it sends, if it does", Value: "100%",
-				Destination: &o.share, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "host-bandwidth", Usage: "`RATE` between a GPU and its host, either way", Value: "12GB/s", Destination: &o.host,
-				Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "memory", Usage: "`SIZE` of a GPU's memory, for --recompute auto and --offload auto",
-				Destination: &o.choice.Memory, Category: "instance",
-			},
-			&cli.StringFlag{
-				Name: "runtime", Usage: "`RULES` of the stages: paper, or torch (nothing given back before W, outputs held until " +
-					"the backward, the first stage without gradient of its input, B where W follows it)", Value: "paper", Destination: &o.runtime,
-				Category: "instance",
-			},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance", Destination: &o.name, Category: "output"},
-			&cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &o.out,
-				Category: "output",
-			},
+			intFlag("instance", "processors", &o.processors, 4, "`P` GPUs"),
+			intFlag("instance", "chunks", &o.chunks, 1, "`V` stages on each of them, for --placement interleaved or v"),
+			stringFlag("instance", "split", &o.split, "50%",
+				"`PART` of the backward that is the gradient of the weights; 0: the backward is one operation"),
+			stringFlag("instance", "keep", &o.keep, "", "`PART` of what a micro-batch holds that is needed for it (default: as --split)"),
+			stringFlag("instance", "bandwidth", &o.bandwidth, "12GB/s", "`RATE` between GPUs, as 12GB/s or inf"),
+			intFlag("instance", "weight-copies", &o.copies, platform.DefaultWeightCopies,
+				"`C`: how often a GPU holds its weights, as gradients and state of the optimizer"),
+			stringFlag("instance", "recompute", &o.choice.Recompute, "none",
+				"`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement"),
+			stringFlag("instance", "offload", &o.choice.Offload, "none",
+				"`STAGES` that send what they keep to the host and back: none, all, numbers as 1,3, or auto"),
+			stringFlag("instance", "offload-share", &o.share, "100%", "`PART` of what a stage keeps that it sends, if it does"),
+			stringFlag("instance", "host-bandwidth", &o.host, "12GB/s", "`RATE` between a GPU and its host, either way"),
+			stringFlag("instance", "memory", &o.choice.Memory, "", "`SIZE` of a GPU's memory, for --recompute auto and --offload auto"),
+			stringFlag("instance", "runtime", &o.runtime, "paper",
+				"`RULES` of the stages: paper, or torch (nothing given back before W, outputs held until the backward, the first stage "+
+					"without gradient of its input, B where W follows it)"),
+			stringFlag("output", "name", &o.name, "", "`NAME` of the instance"),
+			stringFlag("output", "output, o", &o.out, "", "write to `FILE` instead of standard output"),
 		}, o.scheduleFlags.flags()...), o.common.flags()...),
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "stages CHAIN [flags]")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -28,17 +29,10 @@ func newVerify(s streams) *cli.Command {
 			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
 		ArgsUsage: "[INSTANCE] PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{
-				Name:  "bound",
-				Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate,
-			},
-			&cli.StringFlag{
-				Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage",
-				Destination: &memoryModel,
-			}, &cli.StringFlag{
-				Name: "to", Usage: "with --bound, write the proof to FILE as `FORMAT`: vipr",
-				Destination: &to,
-			},
+			stringFlag("", "bound", &certificate, "",
+				"check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic"),
+			stringFlag("", "memory-model", &memoryModel, "", "with --bound, refuse a proof in another `MODEL` of memory: task or stage"),
+			stringFlag("", "to", &to, "", "with --bound, write the proof to FILE as `FORMAT`: vipr"),
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			if certificate != "" {
@@ -178,12 +172,8 @@ func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
 	if x := r.Placement; x != nil && x.Penalty > 0 {
 		v.Penalty = &x.Penalty
 	}
-	if o.json() {
-		if err := render.Document(s.out, "workbench.verdict/v1", v); err != nil {
-			return err
-		}
-	} else {
-		printVerdict(s, p, v)
+	if err := o.print(s.out, "workbench.verdict/v1", v, func(io.Writer) { printVerdict(s, p, v) }); err != nil {
+		return err
 	}
 	if !v.Valid {
 		return &exitError{exitInvalid}

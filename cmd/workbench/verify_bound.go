@@ -34,12 +34,8 @@ func verifyBound(s streams, o *common, file, memoryModel string, names []string)
 			return err
 		}
 	}
-	if o.json() {
-		if err := writeJSON(results, v); err != nil {
-			return err
-		}
-	} else {
-		v.Text(results)
+	if err := o.print(results, "", v, v.Text); err != nil {
+		return err
 	}
 	if !v.Valid {
 		return &exitError{exitInvalid}

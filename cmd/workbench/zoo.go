@@ -84,10 +84,7 @@ func newZooExport(s streams) *cli.Command {
 		Name:      "export",
 		Usage:     "write a built-in network as a chain file; with as=graph or as=join as one of these",
 		ArgsUsage: "NAME[?batch=8&…]",
-		Flags: append([]cli.Flag{&cli.StringFlag{
-			Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output",
-			Destination: &out, Category: "output",
-		}}, o.flags()...),
+		Flags:     append([]cli.Flag{stringFlag("output", "output, o", &out, "", "write to `FILE` instead of standard output")}, o.flags()...),
 		Action: o.action(s, 1, 1, "zoo export NAME[?batch=8&…] [--output FILE]", func(c *cli.Context, a []string) error {
 			net, err := zooInstance(a[0])
 			if err != nil {
