@@ -1,5 +1,5 @@
-// Package backends is the table of MILP backends. Whoever runs methods is given one;
-// nothing else in bench needs the libraries, so most of its tests link without them.
+// Package backends is the table of MILP backends. Methods receive a backend from their caller; nothing else in
+// bench depends on the libraries, so that most of its tests link without them.
 package backends
 
 import (
@@ -22,11 +22,11 @@ type Backend struct {
 	Engine    solvers.Engine
 	Available func() error
 	Version   func() string
-	// Lost is what a program by command does not offer; "": the library is linked or loaded.
+	// Lost lists the features that a program called by command lacks; "": the library is linked or loaded.
 	Lost string
 }
 
-// All returns the libraries, the best first.
+// All returns the libraries, the preferred one first.
 func All() []Backend {
 	return []Backend{
 		{
@@ -40,11 +40,11 @@ func All() []Backend {
 	}
 }
 
-// lost is what all programs by command lose.
+// lost lists the features that all programs called by command lack.
 const lost = "progress, duals, raw options; "
 
-// Commands returns the programs that are called by command: those of the file of the
-// configuration, then those built in. An error is about that file.
+// Commands returns the programs called by command: those of the configuration file, then the built-in ones. The
+// error is about that file.
 func Commands() ([]Backend, error) {
 	configured, err := command.Configured()
 	var all []Backend
@@ -73,13 +73,13 @@ func Names() (names []string) {
 	return names
 }
 
-// everything is All and Commands, without what an unreadable configuration would add.
+// everything returns All and Commands, without the configured ones if the configuration is unreadable.
 func everything() []Backend {
-	commands, _ := Commands() // find says what is wrong with the file
+	commands, _ := Commands() // find reports an unreadable file
 	return append(All(), commands...)
 }
 
-// Versions returns the versions of those that are there, by name.
+// Versions returns the versions of the available backends, by name.
 func Versions() map[string]string {
 	versions := map[string]string{}
 	for _, b := range everything() {
@@ -90,9 +90,8 @@ func Versions() map[string]string {
 	return versions
 }
 
-// New returns the backend of that name, in a child process of this program
-// if isolated. A backend that is not there is reported when it is first used,
-// so that methods without a MILP work all the same.
+// New returns the backend of that name, in a child process of this program if isolated. A missing library is
+// reported at first use, so that methods without a MILP still work.
 func New(name string, isolated bool) (solvers.Backend, error) {
 	b, err := find(name)
 	if err != nil {
@@ -114,18 +113,17 @@ func find(name string) (Backend, error) {
 	return Backend{}, solve.InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, Names())))
 }
 
-// Default returns the best backend, in child processes.
+// Default returns the preferred backend, in child processes.
 func Default() solvers.Backend { return All()[0].open(true) }
 
 func (b Backend) open(isolated bool) solvers.Backend {
-	if !isolated || b.Lost != "" || b.Available() != nil { // a program is a process anyway
+	if !isolated || b.Lost != "" || b.Available() != nil { // a command is a process of its own
 		return solvers.New(b.Engine)
 	}
 	return isolate.New(b.Engine, b.Name)
 }
 
-// Use gives a setting the backend of that name, see New, and HiGHS for the linear programs
-// behind certificates.
+// Use sets the backend of that name, see New, and HiGHS for the linear programs of certificates.
 func Use(s *solve.Setting, name string, isolated bool) error {
 	b, err := find(name)
 	if err != nil {
@@ -135,9 +133,8 @@ func Use(s *solve.Setting, name string, isolated bool) error {
 	return nil
 }
 
-// ServeChild runs the solve that a parent process wants of this one and exits,
-// or returns at once if this process is no such child. Programs that use
-// isolated backends, tests among them, call it first.
+// ServeChild runs the solve that a parent process requests of this one and exits, or returns at once if this
+// process is no such child. Programs that use isolated backends, including tests, call it first.
 func ServeChild() {
 	engines := make(map[string]solvers.Engine)
 	for _, b := range All() {

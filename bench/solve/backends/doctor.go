@@ -9,20 +9,20 @@ import (
 	"workbench/solvers"
 )
 
-// Checkup is one backend as found.
+// Checkup is the state of one backend.
 type Checkup struct {
 	Backend string `json:"backend"`
 	OK      bool   `json:"ok"`
 	Version string `json:"version,omitempty"`
-	Missing string `json:"missing,omitempty"` // why it is not there
-	Install string `json:"install,omitempty"` // what to do about it
-	// Lost is what a program by command does not offer.
+	Missing string `json:"missing,omitempty"` // why it is unavailable
+	Install string `json:"install,omitempty"` // how to install it
+	// Lost lists the features that a program called by command lacks.
 	Lost string `json:"lost,omitempty"`
-	// Wrong are tiny models of known optima that it answers wrongly.
+	// Wrong lists tiny models of known optima that it solves incorrectly.
 	Wrong []string `json:"wrong,omitempty"`
 }
 
-// Examine returns all backends as found. An error is about the file of the configuration.
+// Examine returns the state of all backends. The error is about the configuration file.
 func Examine(ctx context.Context) (found []Checkup, err error) {
 	commands, err := Commands()
 	for _, b := range append(All(), commands...) {
