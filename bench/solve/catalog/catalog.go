@@ -1,5 +1,5 @@
-// Package catalog is the table of problems and methods. The command line, sweeps,
-// reports and documentation are made from it.
+// Package catalog is the table of problems and methods, from which the command line, sweeps, reports and
+// documentation are generated.
 package catalog
 
 import (
@@ -24,7 +24,7 @@ func Problems() []*solve.Problem {
 	return all
 }
 
-// MethodsFor returns the methods of p that work on in.
+// MethodsFor returns the methods of p that support in.
 func MethodsFor(p *solve.Problem, in *solve.Instance) (list []*solve.Method) {
 	for _, m := range p.Methods() {
 		if m.Accepts(in) {
@@ -44,8 +44,7 @@ func DefaultMethod(p *solve.Problem, in *solve.Instance) string {
 	return p.Defaults[0]
 }
 
-// ProblemFor returns the problem that commands work on without --problem: the first that takes
-// the kind of the instance.
+// ProblemFor returns the default problem of commands: the first that supports the kind of the instance.
 func ProblemFor(in *solve.Instance) (*solve.Problem, error) {
 	for _, p := range Problems() {
 		if slices.Contains(p.Takes, in.Kind()) {
@@ -55,8 +54,8 @@ func ProblemFor(in *solve.Instance) (*solve.Problem, error) {
 	return nil, solve.InputError(fmt.Errorf("no problem takes %s, a %s", in.Name, solve.KindWord(in.Kind())))
 }
 
-// FindProblem returns the problem of that name or alias. An unknown name is an error that
-// suggests the problems that have a method of that name, or the nearest.
+// FindProblem returns the problem of that name or alias. The error for an unknown name suggests the problems that
+// have a method of that name, or the nearest name.
 func FindProblem(name string) (*solve.Problem, error) {
 	var names, having []string
 	for _, p := range Problems() {
@@ -75,8 +74,7 @@ func FindProblem(name string) (*solve.Problem, error) {
 	return nil, solve.InputError(fmt.Errorf("unknown problem %q: %s", name, hint))
 }
 
-// FindMethod returns the method of p of that name. An unknown name is an error
-// that suggests the nearest.
+// FindMethod returns the method of p of that name. The error for an unknown name suggests the nearest name.
 func FindMethod(p *solve.Problem, name string) (*solve.Method, error) {
 	var names []string
 	for _, m := range p.Methods() {

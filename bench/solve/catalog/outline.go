@@ -15,8 +15,8 @@ import (
 // OutlineFormat names the format of [Outline].
 const OutlineFormat = "workbench.outline/v1"
 
-// Outline says what an instance is and between which memories each problem has
-// something to decide. Sizes are in bytes (slots for joins), times in seconds.
+// Outline describes an instance and, for each problem, the range of memory in which there is a decision to make.
+// Sizes are in bytes (slots for joins), times in seconds.
 type Outline struct {
 	Format   string           `json:"format"`
 	Instance plan.InstanceRef `json:"instance"`
@@ -25,13 +25,12 @@ type Outline struct {
 	Samples  int              `json:"samples,omitempty"`
 	Compute  float64          `json:"compute"` // computing everything once
 	Ranges   []MemoryRange    `json:"ranges"`
-	// Step is of training steps: graph/v2, and graph/v1 as what it means.
+	// Step outlines training steps: graph/v2, and graph/v1 converted to one.
 	Step *training.Outline `json:"step,omitempty"`
 }
 
-// MemoryRange is the least memory for which a problem has a plan, and the least that
-// leaves nothing to decide. Holds says what needs the least, "" where that is not
-// known.
+// MemoryRange is the minimum memory for which a problem has a plan, and the minimum that leaves nothing to decide.
+// Holds names what needs the former, "" where that is not known.
 type MemoryRange struct {
 	Problem string  `json:"problem"`
 	Least   float64 `json:"least"`
@@ -39,7 +38,7 @@ type MemoryRange struct {
 	Holds   string  `json:"holds,omitempty"`
 }
 
-// OutlineOf sums up an instance.
+// OutlineOf returns the outline of an instance.
 func OutlineOf(in *solve.Instance) *Outline {
 	o := &Outline{
 		Format: OutlineFormat, Instance: in.Ref(), Kind: in.Instance.Kind(), Size: in.Size(), Samples: in.Samples(), Compute: in.Compute(),
@@ -49,7 +48,7 @@ func OutlineOf(in *solve.Instance) *Outline {
 		if p.Accepts(in) != nil {
 			continue
 		}
-		if low, high := p.Range(in); high > 0 { // else there is no plan of an instance of this size
+		if low, high := p.Range(in); high > 0 { // otherwise no plan exists for an instance of this size
 			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, minMemoryReason(p, in, low)})
 		}
 	}
@@ -59,8 +58,8 @@ func OutlineOf(in *solve.Instance) *Outline {
 	return o
 }
 
-// minMemoryReason is what takes the least memory. Where nothing fits in less, the views of problems
-// say so before a method begins.
+// minMemoryReason returns what needs the minimum memory. Where nothing fits in less, the views of problems report
+// it before a method begins.
 func minMemoryReason(p *solve.Problem, in *solve.Instance, least float64) string {
 	switch {
 	case p.Holds != nil:
@@ -68,13 +67,13 @@ func minMemoryReason(p *solve.Problem, in *solve.Instance, least float64) string
 	case least < 1:
 		return ""
 	}
-	s := solve.Setting{Platform: platform.Platform{ // a unit less
+	s := solve.Setting{Platform: platform.Platform{ // one unit less
 		Memory: least - 1, Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
 	}}
-	ended, stop := context.WithCancel(context.Background()) // what begins after that is not wanted
+	ended, stop := context.WithCancel(context.Background()) // no method runs beyond its view
 	stop()
 	methods := MethodsFor(p, in)
-	for _, m := range methods[:min(len(methods), 3)] { // one of them says so, however it words other errors
+	for _, m := range methods[:min(len(methods), 3)] { // one of them reports it; other errors vary
 		if m.Solver {
 			continue
 		}
@@ -86,7 +85,7 @@ func minMemoryReason(p *solve.Problem, in *solve.Instance, least float64) string
 	return ""
 }
 
-// Step returns the training step that an instance is, nil if it is none.
+// Step returns the training step of an instance, nil if it is not one.
 func Step(in *solve.Instance) *training.Graph {
 	switch x := in.Instance.(type) {
 	case *training.Graph:
