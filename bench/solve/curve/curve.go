@@ -1,5 +1,5 @@
-// Package curve draws trade-offs: the makespan of several methods on one instance
-// against memory, bandwidth or the number of GPUs, with what is proved.
+// Package curve computes trade-offs: the makespan of several methods on one instance against memory, bandwidth or
+// the number of GPUs, with proven bounds.
 package curve
 
 import (
@@ -21,7 +21,7 @@ import (
 // CurveFormat names the format of [Curve].
 const CurveFormat = "workbench.curve/v1"
 
-// Axis is what a curve runs over.
+// Axis is the independent variable of a curve.
 type Axis string
 
 const (
@@ -30,7 +30,7 @@ const (
 	OverProcessors Axis = "processors" // number of GPUs
 )
 
-// Axes are what curves of the problem can run over, the default first.
+// Axes returns the possible axes of curves of the problem, the default first.
 func Axes(p *solve.Problem) []Axis {
 	axes := []Axis{OverMemory}
 	if p.Bandwidth != "" {
@@ -63,7 +63,7 @@ type Curve struct {
 	Problem  string           `json:"problem"`
 	Instance plan.InstanceRef `json:"instance"`
 	Samples  int              `json:"samples,omitempty"`
-	// Over is what the curve runs over, Platform what stays the same.
+	// Over is the axis of the curve; Platform holds the fixed values.
 	Over     Axis              `json:"over"`
 	Platform platform.Platform `json:"platform"`
 	// Low and High are the instance's memory range, Compute the time of
@@ -81,17 +81,17 @@ type Curve struct {
 type Series struct {
 	Method string     `json:"method"`
 	Kind   solve.Kind `json:"kind"`
-	// Steps says that the points are breakpoints of a step function from one
-	// run; else the method was run at each value, and an exact one between two of
-	// them, too, where that of another method was better than what it had.
+	// Steps reports that the points are breakpoints of a step function from one run. Otherwise the method was run
+	// at each value. An exact method was also run between two values where the plan of another method was better
+	// than its own.
 	Steps    bool         `json:"steps"`
 	Points   []CurvePoint `json:"points"`
 	WallTime float64      `json:"wall_time"`
-	Error    string       `json:"error,omitempty"` // why there is no point at all
+	Error    string       `json:"error,omitempty"` // why there is no point
 	Err      error        `json:"-"`
 }
 
-// CurvePoint is a verified plan, or what became of the attempt at one.
+// CurvePoint is a verified plan, or the status of an attempt without one.
 type CurvePoint struct {
 	At         float64      `json:"at"`     // memory, bandwidth or number of GPUs
 	Memory     float64      `json:"memory"` // the limit
@@ -112,12 +112,11 @@ type BoundPoint struct {
 	By          string     `json:"by"`
 	Proof       proof.Kind `json:"proof"`
 	Assumptions []string   `json:"assumptions"`
-	Infeasible  bool       `json:"infeasible,omitempty"` // it is proved that there is no plan
+	Infeasible  bool       `json:"infeasible,omitempty"` // infeasibility is proved
 }
 
-// mostSteps is how many breakpoints of a trade-off are verified and kept. A
-// picture shows no more; of a curve with more, those are left out that change
-// the makespan least.
+// mostSteps limits the breakpoints of a trade-off that are verified and kept. A picture shows no more; those that
+// change the makespan least are left out.
 const mostSteps = 400
 
 // Limits returns n memory limits spread evenly over the instance's range.
@@ -136,8 +135,8 @@ func Limits(p *solve.Problem, in *solve.Instance, n int) []float64 {
 	return limits
 }
 
-// Bandwidths returns n bandwidths from a sixteenth of rate to eight times it,
-// each the same multiple of the one before: with 8, twice.
+// Bandwidths returns n bandwidths in geometric progression from a sixteenth of rate to eight times it; with 8,
+// each is twice the previous one.
 func Bandwidths(rate float64, n int) []float64 {
 	if n < 2 {
 		return []float64{rate}
@@ -149,10 +148,9 @@ func Bandwidths(rate float64, n int) []float64 {
 	return rates
 }
 
-// RunCurve runs methods at the given increasing values of what the curve is
-// over, or once where they make their whole curve over memory; exact ones also where
-// another method's plan is better than theirs between two limits. Every point is a
-// plan that the verifier has replayed. An interrupted run returns what it has.
+// RunCurve runs methods at the given increasing values of the axis, or once where they compute their whole curve
+// over memory. Exact methods are also run where another method's plan is better than theirs between two limits.
+// The verifier has replayed the plan of every point. An interrupted run returns its points so far.
 func RunCurve(ctx context.Context, p *solve.Problem, methods []*solve.Method, in *solve.Instance, s solve.Setting, over Axis,
 	values []float64,
 ) *Curve {
@@ -227,12 +225,12 @@ func (c *Curve) pointwise(ctx context.Context, p *solve.Problem, m *solve.Method
 	return series
 }
 
-// pointOf is what a run at a value has found.
+// pointOf returns the point of a run at a value.
 func pointOf(p *solve.Problem, in *solve.Instance, r *solve.Result, at float64) CurvePoint {
 	point := CurvePoint{At: at, Memory: r.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
 	if r.Makespan != nil {
 		point.Plan = r.Plan
-		point.Makespan = r.Objective // of a pipeline that flushes perhaps the span
+		point.Makespan = r.Objective // of a synchronous pipeline schedule, possibly the span
 	}
 	if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
 		if share := p.Moved(in, r.Plan); !math.IsNaN(share) {
@@ -242,9 +240,9 @@ func pointOf(p *solve.Problem, in *solve.Instance, r *solve.Result, at float64) 
 	return point
 }
 
-// refine runs exact methods between two limits where another method's plan is
-// better than what they have there, so that no curve is below that of an optimum:
-// as long as they prove it, and at most four times as often as there are limits.
+// refine runs exact methods between two limits where another method's plan is better than theirs, so that no curve
+// is below that of an optimum. It continues while they prove optimality, at most four times as often as there are
+// limits.
 func (c *Curve) refine(ctx context.Context, p *solve.Problem, methods []*solve.Method, in *solve.Instance, s solve.Setting) {
 	if c.Over != OverMemory {
 		return
@@ -274,12 +272,11 @@ func (c *Curve) refine(ctx context.Context, p *solve.Problem, methods []*solve.M
 	}
 }
 
-// A knownPlan is one of another method, and the memory from which on it holds.
+// knownPlan is a plan of another method, and the memory from which on it is valid.
 type knownPlan struct{ at, makespan float64 }
 
-// better lists the plans of other methods that are better than what an exact one
-// has found for as much memory, the most memory first, since what is found for it
-// may settle those of less.
+// better lists the plans of other methods that are better than those of an exact one at the same memory, by
+// decreasing memory, since a result for more memory may decide smaller ones.
 func (c *Curve) better(exact *Series) (list []knownPlan) {
 	for i := range c.Series {
 		for k := range c.Series[i].Points {
@@ -296,7 +293,7 @@ func (c *Curve) better(exact *Series) (list []knownPlan) {
 	return list
 }
 
-// held returns the best makespan of the series that holds at a value.
+// held returns the best makespan of the series that is valid at a value.
 func (c *Curve) held(s *Series, at float64) float64 {
 	best := math.Inf(1)
 	for k := range s.Points {
@@ -307,8 +304,8 @@ func (c *Curve) held(s *Series, at float64) float64 {
 	return best
 }
 
-// Threshold returns the value from which on a plan is one: of memory, the plan's peak,
-// which is below the limit that it was made for.
+// Threshold returns the smallest value at which a plan is valid: for memory, the plan's peak, which is below the
+// limit of its run.
 func (c *Curve) Threshold(p *CurvePoint) float64 {
 	if c.Over == OverMemory && p.PeakMemory != nil {
 		return min(p.At, max(c.Low, *p.PeakMemory))
@@ -316,9 +313,8 @@ func (c *Curve) Threshold(p *CurvePoint) float64 {
 	return p.At
 }
 
-// Slower returns two plans of a method of which that with more memory is the slower one, as
-// those of some printed heuristics are; nil: there are none. Pictures show what holds: the
-// plan for less memory is one for more.
+// Slower returns two plans of a method where the one with more memory is slower, as with some printed heuristics;
+// nil: none. Pictures show the plan for less memory, which is also valid for more.
 func (c *Curve) Slower(s *Series) (less, more *CurvePoint) {
 	for k := range s.Points {
 		switch p := &s.Points[k]; {
@@ -332,8 +328,8 @@ func (c *Curve) Slower(s *Series) (less, more *CurvePoint) {
 	return nil, nil
 }
 
-// whole takes the curve of a method, verifies the plan of every breakpoint it
-// keeps, and improves the bounds if the curve is proved to be the best.
+// whole computes the curve of a method, verifies the plan of every breakpoint it keeps, and improves the bounds if
+// the curve is proved optimal.
 func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, s solve.Setting) (series Series) {
 	series.Steps = true
 	fail := func(err error) Series {
@@ -375,15 +371,15 @@ func (c *Curve) whole(ctx context.Context, m *solve.Method, in *solve.Instance, 
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))
 	}
 	for k := range c.Bounds {
-		if best := t.Least(c.Bounds[k].At); t.By != "" { // of all breakpoints: between those kept it is lower
+		if best := t.Least(c.Bounds[k].At); t.By != "" { // over all breakpoints: between the kept ones the makespan is lower
 			c.Bounds[k].improve(solve.Bound{Value: best, By: t.By, Proof: proof.Search, Assumptions: []string{}})
 		}
 	}
 	return series
 }
 
-// thin keeps at most n breakpoints, first and last among them: those that
-// come after a fall of the makespan of at least an n-th of the whole.
+// thin keeps at most n breakpoints, including the first and the last: those after a decrease of the makespan of at
+// least an n-th of the total.
 func thin(points []solve.Breakpoint, n int) []solve.Breakpoint {
 	if len(points) <= n {
 		return points
@@ -399,8 +395,8 @@ func thin(points []solve.Breakpoint, n int) []solve.Breakpoint {
 	return append(kept, last)
 }
 
-// bound improves each bound by those of larger values: with less memory, slower
-// links or fewer GPUs nothing is faster. Then every point gets its gap.
+// bound improves each bound by those of larger values: with less memory, slower links or fewer GPUs nothing is
+// faster. It then sets the gap of every point.
 func (c *Curve) bound() {
 	for k := len(c.Bounds) - 2; k >= 0; k-- {
 		next := &c.Bounds[k+1]
@@ -418,8 +414,7 @@ func (c *Curve) bound() {
 	}
 }
 
-// BoundAt returns the best bound that holds for a value of what the curve is
-// over, nil if none does.
+// BoundAt returns the best bound that is valid for a value of the axis, nil if none is.
 func (c *Curve) BoundAt(at float64) *BoundPoint {
 	for k := range c.Bounds {
 		if c.Bounds[k].At >= at {
@@ -429,8 +424,8 @@ func (c *Curve) BoundAt(at float64) *BoundPoint {
 	return nil
 }
 
-// At returns what the method reaches at a value of what the curve is over, nil
-// if it has no plan there: at its own points or, of a step function, anywhere.
+// Best returns the method's plan at a value of the axis, nil if it has none there: at its own points or, for a
+// step function, anywhere.
 func (s *Series) Best(at float64) (best *CurvePoint) {
 	for k := range s.Points {
 		p := &s.Points[k]
@@ -445,7 +440,7 @@ func (s *Series) Best(at float64) (best *CurvePoint) {
 	return best
 }
 
-// Makespan returns the makespan of [Series.At], NaN if there is no plan.
+// Makespan returns the makespan of [Series.Best], NaN if there is no plan.
 func (s *Series) Makespan(at float64) float64 {
 	if p := s.Best(at); p != nil {
 		return *p.Makespan
@@ -453,7 +448,7 @@ func (s *Series) Makespan(at float64) float64 {
 	return math.NaN()
 }
 
-// Quantity is what a curve shows of its plans.
+// Quantity is the dependent variable of a curve.
 type Quantity string
 
 const (
@@ -463,11 +458,11 @@ const (
 	Share      Quantity = "moved"      // see [Moved]
 )
 
-// Quantities are all of them.
+// Quantities returns all quantities.
 func Quantities() []Quantity { return []Quantity{Makespan, Throughput, Ratio, Share} }
 
-// Of returns the quantity of a plan of the curve at a value, which a step
-// function reaches before it; NaN if there is none.
+// Value returns the quantity of a plan of the curve at a value, which for a step function may lie beyond the
+// plan's own; NaN if there is none.
 func (c *Curve) Value(q Quantity, p *CurvePoint, at float64) float64 {
 	if p == nil || p.Makespan == nil {
 		return math.NaN()
@@ -489,8 +484,7 @@ func (c *Curve) Value(q Quantity, p *CurvePoint, at float64) float64 {
 	return *p.Makespan
 }
 
-// Err returns the first error that is no missing plan: a plan that failed
-// verification, a method that failed.
+// Err returns the first error other than a missing plan: a plan that failed verification, a method that failed.
 func (c *Curve) Err() error {
 	var first error
 	for i := range c.Series {
