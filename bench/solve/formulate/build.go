@@ -12,10 +12,9 @@ import (
 	"workbench/model/platform"
 )
 
-// Build builds a formulation for an instance and a platform in bytes, without the groups
-// named, which commas separate. Errors that are the user's wrap solve.ErrInput. A group that
-// does not exist is said before a memory in which nothing fits: the model that the upper
-// end of the range of memory has is asked for it then.
+// Build builds a formulation for an instance and a platform in bytes, without the named groups, separated by
+// commas. User errors wrap solve.ErrInput. An unknown group is reported before a memory in which nothing fits, by
+// the model of the upper end of the memory range.
 func Build(p *solve.Problem, f formulation.Formulation, in *solve.Instance, on platform.Platform,
 	without string,
 ) (*formulation.Program, error) {
@@ -26,7 +25,7 @@ func Build(p *solve.Problem, f formulation.Formulation, in *solve.Instance, on p
 	groups := strings.Split(without, ",")
 	infeasible := err
 	if errors.As(err, new(*plan.Infeasible)) {
-		// Those that are known need no row in that model, as covers of a memory.
+		// Known groups may have no row in that model, as covers of a memory.
 		groups = slices.DeleteFunc(groups, func(g string) bool { return slices.Contains(f.Extra, g) })
 		_, on.Memory = p.Range(in)
 		program, err = method.Build(f, in, on)

@@ -9,7 +9,7 @@ import (
 	"workbench/model/platform"
 )
 
-// Check is what a check of a formulation found.
+// Check is the result of a check of a formulation.
 type Check struct {
 	Format      string   `json:"format"`
 	Formulation string   `json:"formulation"`
@@ -19,25 +19,25 @@ type Check struct {
 	Cases       int      `json:"cases"`
 	Skipped     int      `json:"skipped"` // too hard for exhaustive search
 	Equal       int      `json:"equal"`   // to the optimum of exhaustive search
-	Starts      int      `json:"starts"`  // plans that were tried as starts
-	Plans       int      `json:"plans"`   // plans that were made of solutions and replayed
-	Hints       int      `json:"hints"`   // hints that were read off solutions
+	Starts      int      `json:"starts"`  // plans converted to starts
+	Plans       int      `json:"plans"`   // plans of solutions that were replayed
+	Hints       int      `json:"hints"`   // hints derived from solutions
 	Layers      int      `json:"layers"`  // of the largest instances
-	// First is Equal of the first instances, which are the same everywhere, and Expected what it was
-	// when the formulation was entered; 0: not known.
+	// First is Equal of the first instances, which are the same on every machine. Expected is its value when the
+	// formulation was added; 0: not known.
 	First    int       `json:"first_equal"`
 	Expected int       `json:"expected_equal"`
 	Failures []Failure `json:"failures"`
 }
 
-// Failure is one way in which a formulation does not keep its promise.
+// Failure is one violation of a formulation's promise.
 type Failure struct {
 	Kind           string `json:"kind"`
 	Count          int    `json:"count"`
 	Counterexample string `json:"counterexample"` // the smallest
 }
 
-// CheckOf says what a report does.
+// CheckOf converts a report.
 func CheckOf(r *check.Report, without []string) *Check {
 	c := &Check{
 		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...),
@@ -51,8 +51,8 @@ func CheckOf(r *check.Report, without []string) *Check {
 	return c
 }
 
-// Text prints how many instances there were, how often the optima agree, and each kind of
-// failure with its smallest counterexample.
+// Text prints the number of instances, how often the optima agree, and each kind of failure with its smallest
+// counterexample.
 func (c *Check) Text(w io.Writer) {
 	name := c.Formulation
 	if len(c.Without) > 0 {

@@ -16,12 +16,12 @@ import (
 // DiffFormat names the format of [Diff].
 const DiffFormat = "workbench.formulation-diff/v1"
 
-// Diff is two programs of one instance side by side.
+// Diff compares two programs of one instance.
 type Diff struct {
 	Format   string  `json:"format"`
 	Instance string  `json:"instance"`
 	Sides    [2]Side `json:"sides"`
-	// Groups and Families are those of either, with sizes; a nil side lacks it.
+	// Groups and Families list those of either program, with sizes; a nil side lacks it.
 	Groups   []GroupPair  `json:"groups"`
 	Families []FamilyPair `json:"families"`
 }
@@ -30,7 +30,7 @@ type Diff struct {
 type Side struct {
 	Relaxation *Solution  `json:"relaxation"`
 	Program    *Solution  `json:"program"`
-	Presolved  *Presolved `json:"presolved"` // null: the backend does not tell
+	Presolved  *Presolved `json:"presolved"` // null: the backend does not report it
 }
 
 // GroupPair is the size of a constraint group in both.
@@ -52,14 +52,14 @@ type FamilyPair struct {
 	Sides [2]*int `json:"sides"`
 }
 
-// A Built is a formulation, and the program it made of the instance.
+// Built is a formulation and its program for the instance.
 type Built struct {
 	Formulation formulation.Formulation
 	Program     *formulation.Program
 }
 
-// Compare solves the relaxations and the programs, one after the other, each with the
-// options. in may be nil: then the programs are those of files, called name.
+// Compare solves the relaxations and the programs, one after the other, with the same options. If in is nil, the
+// programs are those of files, with the given name.
 func Compare(ctx context.Context, b solvers.Backend, name string, in *solve.Instance, both [2]Built, o solvers.Options) (*Diff, error) {
 	d := &Diff{Format: DiffFormat, Instance: name, Groups: []GroupPair{}, Families: []FamilyPair{}}
 	for side, x := range both {
@@ -110,7 +110,7 @@ func (d *Diff) sizes(side int, stats *milp.Stats) {
 	}
 }
 
-// Text prints both for a person.
+// Text prints the comparison as text.
 func (d *Diff) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what string, of func(Side) string) {

@@ -24,7 +24,7 @@ import (
 // SetFormat names the format of [Set].
 const SetFormat = "workbench.formulation-set/v1"
 
-// Set is a dated set of models for those who make solvers: index.json of its folder.
+// Set is a dated set of models for solver developers: index.json of its folder.
 type Set struct {
 	Format  string     `json:"format"`
 	Date    string     `json:"date"`
@@ -32,8 +32,7 @@ type Set struct {
 	Models  []SetModel `json:"models"`
 }
 
-// SetModel is one model of a set. Best and Bound are in the units of the model, which
-// minimises.
+// SetModel is one model of a set. Best and Bound are in the units of the model, which minimises.
 type SetModel struct {
 	File        string  `json:"file"`
 	Start       string  `json:"start,omitempty"` // values of columns by name, of the best plan known
@@ -45,13 +44,13 @@ type SetModel struct {
 	Size        Size    `json:"size"`
 	// Best is the objective of the start; null: there is none.
 	Best *float64 `json:"best"`
-	// Bound is proved without a solver's word; null where the problem's bound binds no
-	// solution of the model, as of relaxations. By says how.
+	// Bound is proved without relying on a solver; null where the problem's bound does not apply to the solutions
+	// of the model, as for relaxations. By names the proof.
 	Bound *float64 `json:"bound"`
 	By    string   `json:"by,omitempty"`
 }
 
-// Licence of the models: that of the program that makes them.
+// Licence is the licence of the models: that of the program.
 const Licence = "Apache-2.0"
 
 // licence is its text, a copy of the file at the root, where embedding does not reach.
@@ -59,8 +58,8 @@ const Licence = "Apache-2.0"
 //go:embed LICENSE
 var licence string
 
-// Export adds to a set, and writes into its folder, the models of an instance by every formulation
-// that can be built for it, with the plan of a run and its bound.
+// Export adds to a set, and writes into its folder, the models of an instance by every formulation that can be
+// built for it, with the plan and bound of a run.
 func (set *Set) Export(folder string, list []formulation.Formulation, in *solve.Instance, p platform.Platform, r *solve.Result) error {
 	if err := atomicfile.Folder(folder); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (set *Set) Export(folder string, list []formulation.Formulation, in *solve.
 	for _, f := range list {
 		program, err := method.Build(f, in, p)
 		if errors.Is(err, solve.ErrInput) {
-			continue // not of this kind of instance, or too large for it
+			continue // it does not support the instance, or the instance is too large
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
@@ -101,7 +100,7 @@ func (m *SetModel) write(folder string, p *formulation.Program, r *solve.Result)
 	if names.Negated {
 		sense = -1
 	}
-	// The problem's bound binds the solutions that are plans.
+	// The problem's bound applies to solutions that are plans.
 	if b := r.Bound; b != nil && b.Proof != proof.Solver && (p.Promise == formulation.Equal || p.Promise == formulation.Restriction) {
 		m.Bound, m.By = number(sense*p.ModelObjective(b.Value)), string(b.Proof)+": "+b.By
 	}
@@ -110,7 +109,7 @@ func (m *SetModel) write(folder string, p *formulation.Program, r *solve.Result)
 	}
 	x, err := p.Start(r.Plan)
 	if err != nil || len(p.Model.Violations(x, startTolerance)) > 0 {
-		return nil // a plan that is no solution of this one, or a start that leaves columns open
+		return nil // the plan is no solution of this one, or the start leaves columns open
 	}
 	m.Start, m.Best = name+".sol", number(sense*p.Model.Objective(x))
 	return atomicfile.Write(filepath.Join(folder, m.Start), nil, func(w io.Writer) error {
@@ -123,10 +122,10 @@ func (m *SetModel) write(folder string, p *formulation.Program, r *solve.Result)
 	})
 }
 
-// startTolerance is what solvers allow a start.
+// startTolerance is the violation that solvers accept in a start.
 const startTolerance = 1e-6
 
-// fileName makes a name of files of free text.
+// fileName converts free text to a file name.
 func fileName(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
@@ -172,7 +171,7 @@ func (set *Set) readme(w io.Writer) error {
 	return b.Flush()
 }
 
-// exactly writes a number with all its digits.
+// exactly formats a number with all its digits.
 func exactly(x *float64) string {
 	if x == nil || math.IsNaN(*x) {
 		return "-"

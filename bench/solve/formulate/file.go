@@ -25,7 +25,7 @@ import (
 // FileFormat names the format of [FileSolution].
 const FileFormat = "workbench.model-solution/v1"
 
-// fileFormulation is the formulation and the problem of certificates about models' files.
+// fileFormulation and fileProblem are the formulation and the problem in certificates of models from files.
 const fileFormulation, fileProblem = "file", "milp"
 
 // File is a model read from a file.
@@ -49,10 +49,10 @@ func OpenFile(path string) (*File, error) {
 	return &File{filepath.Base(path), hex.EncodeToString(sum[:]), m}, nil
 }
 
-// Program is the model as a formulation's.
+// Program returns the model as a program.
 func (f *File) Program() *formulation.Program { return &formulation.Program{Model: f.Model} }
 
-// minimised is the program of certificates about the model: of a maximisation the negative.
+// minimised returns the program of certificates about the model: the negative of a maximisation.
 func (f *File) minimised() milp.Data {
 	d := f.Model.Data()
 	if d.Sense == milp.Maximize {
@@ -65,7 +65,7 @@ func (f *File) minimised() milp.Data {
 	return d
 }
 
-// Check returns the first thing that is wrong with c as a proof about the model.
+// Check returns the first defect of c as a proof about the model.
 func (f *File) Check(c *certificate.Certificate) error {
 	if c.Formulation != fileFormulation || c.Problem != fileProblem {
 		return fmt.Errorf("formulation: the certificate is about %s, not about a model's file", c.Formulation)
@@ -80,8 +80,7 @@ func (f *File) Check(c *certificate.Certificate) error {
 	return c.Check(&d)
 }
 
-// FileSolution is what is known of a model, by whom. Numbers are in the model's own sense;
-// null: there is none.
+// FileSolution is the knowledge about a model, with its sources. Numbers are in the model's own sense; null: none.
 type FileSolution struct {
 	Format  string `json:"format"`
 	Name    string `json:"name"`
@@ -89,19 +88,19 @@ type FileSolution struct {
 	Backend string `json:"backend"`
 	Sense   string `json:"sense"` // "minimize" or "maximize"
 	Size    Size   `json:"size"`
-	// Status is optimal, feasible, infeasible, unbounded or unknown; Certified says that exact
-	// arithmetic proves it: the bound, or that there is no solution.
+	// Status is optimal, feasible, infeasible, unbounded or unknown. Certified reports that exact arithmetic
+	// proves it: the bound, or infeasibility.
 	Status    string   `json:"status"`
 	Certified bool     `json:"certified"`
 	Stopped   string   `json:"stopped,omitempty"`
 	Objective *float64 `json:"objective"`
-	// Exact says that the solution keeps every row in exact arithmetic, not only within the
-	// tolerance of solvers.
+	// Exact reports that the solution satisfies every row in exact arithmetic, not only within the tolerance of
+	// solvers.
 	Exact bool `json:"exact"`
 	// Bound is certified; Gap is to it.
 	Bound *float64 `json:"bound"`
 	Gap   *float64 `json:"gap"`
-	// Claim is the backend's word, and Refuted why it is wrong.
+	// Claim is the uncertified result of the backend, and Refuted why it is wrong.
 	Claim struct {
 		Status    string   `json:"status"`
 		Objective *float64 `json:"objective"`
@@ -116,19 +115,19 @@ type FileSolution struct {
 
 	Certificate *certificate.Certificate `json:"-"`
 
-	kept bool // the solution keeps every row but for rounding
+	kept bool // the solution satisfies every row up to rounding
 }
 
-// rounding is what a solution may miss rows by and still count in a proof, see
-// [certificate.Keeps]: solvers' absolute tolerances are worth integers where coefficients are small.
+// rounding is the violation of rows up to which a solution counts in a proof, see [certificate.Keeps]. The
+// absolute tolerances of solvers may amount to integers where coefficients are small.
 const rounding = 1e-9
 
-// closedGap is the gap at which a certified bound makes a solution optimal.
+// closedGap is the gap at which a certified bound proves a solution optimal.
 const closedGap = 1e-6
 
-// Certify solves the model with b, for at most half of the time, and proves in exact arithmetic
-// what can be proved in the rest, with lp's linear programs; of the root only if root. What the
-// proof meets on its way may refute the backend, whose answer is then replaced.
+// Certify solves the model with b, for at most half of the time. In the rest it certifies what it can in exact
+// arithmetic, with lp's linear programs; only the root if root is set. If a point found by the proof refutes the
+// backend's result, it replaces that result.
 func (f *File) Certify(ctx context.Context, b, lp solvers.Backend, o solvers.Options, root bool) (*FileSolution, error) {
 	begin := time.Now()
 	limit := o.Time
@@ -171,8 +170,7 @@ func (f *File) Certify(ctx context.Context, b, lp solvers.Backend, o solvers.Opt
 	return s, nil
 }
 
-// prove certifies what it can, from the solution x, nil: none, and returns the best solution
-// known then.
+// prove certifies what it can, from the solution x, nil: none, and returns the best known solution.
 func (f *File) prove(ctx context.Context, s *FileSolution, lp solvers.Backend, x []float64, root bool) ([]float64, error) {
 	d := f.minimised()
 	minimise := milp.FromData(d)
@@ -217,7 +215,8 @@ func (f *File) prove(ctx context.Context, s *FileSolution, lp solvers.Backend, x
 	}
 }
 
-// better returns a point with its integers rounded if it keeps the rows but for rounding and its objective is less than the goal; else nil.
+// better returns a point with its integers rounded if it satisfies the rows up to rounding and its objective is
+// less than the goal; else nil.
 func (f *File) better(minimise *milp.Model, x []float64, goal float64) []float64 {
 	if x == nil {
 		return nil
@@ -242,7 +241,7 @@ func (s *FileSolution) note(text string) {
 	s.Note += text
 }
 
-// conclude fills the status, and what refutes the claim.
+// conclude sets the status, and what refutes the claim.
 func (s *FileSolution) conclude(claimed solvers.Status) {
 	infeasible := s.Certificate != nil && s.Certificate.Infeasible
 	if s.Objective != nil && s.Bound != nil {
@@ -251,7 +250,7 @@ func (s *FileSolution) conclude(claimed solvers.Status) {
 		if s.Sense == "minimize" {
 			better = -better
 		}
-		if better > 0 { // the bound is beyond the point by a tolerance
+		if better > 0 { // the bound exceeds the point by a tolerance
 			s.Gap = number(0)
 		}
 	}
@@ -282,7 +281,7 @@ func (s *FileSolution) conclude(claimed solvers.Status) {
 	}
 }
 
-// Text prints a solution for a person.
+// Text prints a solution as text.
 func (s *FileSolution) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s by %s\n", s.Name, s.Backend)
 	fmt.Fprintf(w, "  size        %s, to %s\n", s.Size, s.Sense)

@@ -25,7 +25,7 @@ const (
 	ExplanationFormat = "workbench.formulation-explanation/v1"
 )
 
-// Entry is a formulation as formulation list has it.
+// Entry is an entry of formulation list.
 type Entry struct {
 	Format  string   `json:"format"`
 	Name    string   `json:"name"`
@@ -44,7 +44,7 @@ func Entries(list []formulation.Formulation) (entries []Entry) {
 	return entries
 }
 
-// PrintEntries prints the list for a person.
+// PrintEntries prints the list as a table.
 func PrintEntries(w io.Writer, entries []Entry) {
 	t := render.Table(w, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
 	for _, e := range entries {
@@ -56,7 +56,7 @@ func PrintEntries(w io.Writer, entries []Entry) {
 	t.Render()
 }
 
-// Model is what formulation show says of a model but for its rows.
+// Model is the output of formulation show without the rows.
 type Model struct {
 	Format   string           `json:"format"`
 	Name     string           `json:"name"`
@@ -69,19 +69,19 @@ func ModelOf(name, instance string, m *milp.Model) Model {
 	return Model{ModelFormat, name, instance, m.Groups()}
 }
 
-// Stats are the statistics of a model, and what a presolve leaves of it.
+// Stats are the statistics of a model, and of its presolved form.
 type Stats struct {
 	*milp.Stats
-	Presolved *Presolved `json:"presolved"` // null: the backend does not tell
+	Presolved *Presolved `json:"presolved"` // null: the backend does not report it
 }
 
-// StatsOf returns the statistics of a model, with what the presolve of b leaves.
+// StatsOf returns the statistics of a model, and its size after the presolve of b.
 func StatsOf(ctx context.Context, b solvers.Backend, m *milp.Model) (Stats, error) {
 	left, err := PresolvedBy(ctx, b, m)
 	return Stats{m.Stats(), left}, err
 }
 
-// Text prints statistics for a person.
+// Text prints statistics as text.
 func (s Stats) Text(w io.Writer) {
 	fmt.Fprint(w, s.Stats)
 	if left := s.Presolved; left != nil {
@@ -97,8 +97,7 @@ type Presolved struct {
 	Nonzeros    int    `json:"nonzeros"`
 }
 
-// PresolvedBy returns what the presolve of a backend leaves of a model, nil if it does not
-// tell.
+// PresolvedBy returns the size of a model after the presolve of a backend, nil if the backend does not report it.
 func PresolvedBy(ctx context.Context, b solvers.Backend, m *milp.Model) (*Presolved, error) {
 	size, err := solvers.Presolve(ctx, b, m)
 	if errors.Is(err, solvers.ErrUnsupported) {
@@ -115,13 +114,13 @@ func (p *Presolved) String() string {
 		platform.Count(p.Nonzeros, "nonzero"))
 }
 
-// Explanation says why a model has no solution, by names.
+// Explanation explains the infeasibility of a model, with names.
 type Explanation struct {
 	Format string `json:"format"`
 	Status string `json:"status"` // infeasible, feasible, or no solution: not decided
 	By     string `json:"by"`
-	// Minimal: the rest has a solution whichever row is left out. Least: no way of giving
-	// way is smaller.
+	// Minimal reports that the rest is feasible whichever row is left out. Least reports that no smaller relief
+	// exists.
 	Minimal bool         `json:"minimal"`
 	Rows    []NamedLimit `json:"rows"`
 	Bounds  []NamedLimit `json:"bounds"`
@@ -130,8 +129,8 @@ type Explanation struct {
 	Probes  int          `json:"probes"`
 }
 
-// NamedLimit is a side of a row or a bound of a column. Group and Source are those of a row;
-// Amount is by how much it has to give way.
+// NamedLimit is a side of a row or a bound of a column. Group and Source are those of a row; Amount is the relief
+// that the side needs.
 type NamedLimit struct {
 	Name   string   `json:"name"`
 	Side   string   `json:"side"`
@@ -140,7 +139,7 @@ type NamedLimit struct {
 	Amount *float64 `json:"amount,omitempty"`
 }
 
-// ExplanationOf names what an explanation numbers.
+// ExplanationOf replaces the indices of an explanation by names.
 func ExplanationOf(m *milp.Model, e *solvers.Explanation) *Explanation {
 	out := &Explanation{
 		Format: ExplanationFormat, Status: e.Status.String(), By: e.By, Least: e.Least, Probes: e.Probes, Rows: []NamedLimit{},

@@ -21,17 +21,17 @@ import (
 // ProvedFormat names the format of [Proved].
 const ProvedFormat = "workbench.proved/v1"
 
-// Proved is what the check of a certificate says.
+// Proved is the result of the check of a certificate.
 type Proved struct {
 	Format     string   `json:"format"`
 	Valid      bool     `json:"valid"`
-	Error      string   `json:"error,omitempty"` // the first thing that is wrong
+	Error      string   `json:"error,omitempty"` // the first defect
 	Infeasible bool     `json:"infeasible,omitempty"`
 	Bound      *float64 `json:"bound,omitempty"` // seconds or bytes, as the objective, rounded down
 	Exactly    string   `json:"exactly,omitempty"`
 	Name       string   `json:"name"`
 	Problem    string   `json:"problem"`
-	// Platform and Options are as the checker has read them.
+	// Platform and Options are those that the checker has read.
 	Platform    json.RawMessage `json:"platform,omitempty"`
 	Formulation string          `json:"formulation"`
 	Options     json.RawMessage `json:"options,omitempty"`
@@ -39,12 +39,12 @@ type Proved struct {
 	Assumptions []string        `json:"assumptions"`
 	Leaves      int             `json:"leaves"`
 
-	// Data is the program that the certificate is about, once it is made again.
+	// Data is the rebuilt program of the certificate.
 	Data *milp.Data `json:"-"`
 }
 
-// Prove makes the model of a certificate again, of the instance, and checks the proof in exact
-// arithmetic. memoryModel is the one that it has to be in, "": any.
+// Prove rebuilds the model of a certificate for the instance, and checks the proof in exact arithmetic.
+// memoryModel is the required memory model, "": any.
 func Prove(in *solve.Instance, c *certificate.Certificate, file, memoryModel string) *Proved {
 	v := &Proved{Format: ProvedFormat, Name: in.Name, Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
 	if err := cmp.Or(inModel(c, file, memoryModel), v.check(in, c, file)); err != nil {
@@ -85,7 +85,7 @@ func (f *File) Prove(c *certificate.Certificate, file string) *Proved {
 	return v
 }
 
-// check returns the first thing that is wrong with c as a proof about in.
+// check returns the first defect of c as a proof about in.
 func (v *Proved) check(in *solve.Instance, c *certificate.Certificate, file string) error {
 	if c.Instance != in.SHA256 {
 		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name,
@@ -127,7 +127,7 @@ func (v *Proved) check(in *solve.Instance, c *certificate.Certificate, file stri
 	return nil
 }
 
-// inModel refuses a certificate in another model of memory.
+// inModel returns an error for a certificate in another memory model.
 func inModel(c *certificate.Certificate, file, memoryModel string) error {
 	if memoryModel == "" {
 		return nil
@@ -141,7 +141,7 @@ func inModel(c *certificate.Certificate, file, memoryModel string) error {
 	return nil
 }
 
-// same reports whether two texts of options say the same.
+// same reports whether two JSON texts of options are equal.
 func same(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	if len(a) == 0 || len(b) == 0 {
@@ -150,7 +150,7 @@ func same(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// Text prints what is proved for a person.
+// Text prints the proved statement.
 func (v *Proved) Text(w io.Writer) {
 	if !v.Valid {
 		fmt.Fprintf(w, "%s of %s: NOT PROVED\n  %s\n", v.Problem, v.Name, v.Error)
@@ -168,7 +168,7 @@ func (v *Proved) Text(w io.Writer) {
 		plans = "no plan of those below"
 	}
 	if v.Bound != nil {
-		what = fmt.Sprintf("takes less than %v %s", *v.Bound, unit) // all digits: rounding to the nearest could say too much
+		what = fmt.Sprintf("takes less than %v %s", *v.Bound, unit) // all digits: rounding to nearest could overstate it
 	}
 	fmt.Fprintf(w, "%s of %s: proved\n  %s %s\n", v.Problem, v.Name, plans, what)
 	if v.Exactly != "" {

@@ -1,6 +1,5 @@
-// Package formulate is for those who edit formulations: one program solved as it is,
-// without heuristics, and two held against each other. What is printed is the model's own
-// story, in the units of the problem; nothing here is certified.
+// Package formulate supports the development of formulations: it solves one program unchanged, without heuristics,
+// and compares two. Its output is the uncertified result of the model, in the units of the problem.
 package formulate
 
 import (
@@ -21,7 +20,7 @@ import (
 // Format names the format of [Solution].
 const Format = "workbench.formulation-solution/v1"
 
-// Size is that of a model.
+// Size is the size of a model.
 type Size struct {
 	Variables   int `json:"variables"`
 	Integers    int `json:"integers"`
@@ -39,9 +38,8 @@ func (s Size) String() string {
 		platform.Count(s.Constraints, "constraint"), platform.Count(s.Nonzeros, "nonzero"))
 }
 
-// Solution is what a backend says of a program, cold: without a start, and
-// without anybody having checked it but for the plan. Numbers are in the units of the
-// problem; null: there is none.
+// Solution is the uncertified result of a backend for a program without a start; only the plan is verified.
+// Numbers are in the units of the problem; null: none.
 type Solution struct {
 	Format      string `json:"format"`
 	Formulation string `json:"formulation"`
@@ -51,9 +49,9 @@ type Solution struct {
 	Relaxed     bool   `json:"relaxed"` // the LP relaxation
 	Size        Size   `json:"size"`
 	Status      string `json:"status"`
-	// Proof says what proves the status without the backend's word; null: nothing does.
+	// Proof names a proof of the status that does not rely on the backend; null: none.
 	Proof      *string  `json:"proof"`
-	Stopped    string   `json:"stopped,omitempty"` // by which limit
+	Stopped    string   `json:"stopped,omitempty"` // the limit
 	Unit       string   `json:"unit,omitempty"`    // of objective, bound and plan
 	Objective  *float64 `json:"objective"`
 	Bound      *float64 `json:"bound"`
@@ -61,31 +59,31 @@ type Solution struct {
 	Nodes      int64    `json:"nodes"`
 	Iterations int64    `json:"iterations"`
 	Time       float64  `json:"time"` // seconds
-	// Plan is the objective of the plan that the solution decodes to, replayed by the
-	// verifier, and PlanGap its gap to the bound; PlanError says why there is none, "" if the formulation makes none.
+	// Plan is the objective of the decoded plan, replayed by the verifier, and PlanGap its gap to the bound.
+	// PlanError says why there is no plan, "" if the formulation has none.
 	Plan      *float64 `json:"plan"`
 	PlanGap   *float64 `json:"plan_gap,omitempty"`
 	PlanError string   `json:"plan_error,omitempty"`
-	// Columns that are not zero, and of a relaxation the duals of rows and reduced costs
-	// that are not, by name, in the model's own units.
+	// Columns holds the nonzero columns and, for a relaxation, nonzero duals of rows and reduced costs, by name,
+	// in the model's own units.
 	Columns map[string]float64 `json:"columns,omitempty"`
-	// Solutions are those found on the way, each better than the one before, if asked for.
+	// Solutions are the successive incumbents, if requested.
 	Solutions []Found            `json:"solutions,omitempty"`
 	Duals     map[string]float64 `json:"duals,omitempty"`
 	Reduced   map[string]float64 `json:"reduced_costs,omitempty"`
 	Note      string             `json:"note,omitempty"`
 }
 
-// Found is a solution found on the way.
+// Found is an incumbent of the search.
 type Found struct {
 	Objective *float64 `json:"objective"`
-	Plan      *float64 `json:"plan"` // the objective of its plan, replayed; nil: it makes none
+	Plan      *float64 `json:"plan"` // the objective of its plan, replayed; nil: none
 }
 
-// Wants says what of a solution is wanted besides its objective.
+// Wants selects what to report of a solution in addition to its objective.
 type Wants struct {
-	Values    bool // of columns, and the duals that the backend has
-	Solutions bool // that were found on the way
+	Values    bool // of columns, and the backend's duals
+	Solutions bool // successive incumbents
 }
 
 // Solve solves a program.
@@ -135,7 +133,7 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	for _, x := range points {
 		found := Found{Objective: number(p.Objective(p.Model.Objective(x)))}
 		if !o.Relax && p.Plan != nil {
-			found.Plan, _ = decode(in, p, x) // why there is none is said of the last
+			found.Plan, _ = decode(in, p, x) // the reason is reported for the last one
 		}
 		s.Solutions = append(s.Solutions, found)
 	}
@@ -148,7 +146,7 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	return s, nil
 }
 
-// decode makes the plan of a solution and replays it: its objective, or why there is none.
+// decode converts a solution to a plan and replays it. It returns the objective, or why there is no plan.
 func decode(in *solve.Instance, p *formulation.Program, x []float64) (objective *float64, why string) {
 	made, err := p.Plan(x)
 	if err != nil {
@@ -164,7 +162,7 @@ func decode(in *solve.Instance, p *formulation.Program, x []float64) (objective 
 	return &report.Makespan, ""
 }
 
-// number returns a finite number, else nil: JSON has no others.
+// number returns a pointer to a finite number, else nil: JSON has no others.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -172,7 +170,7 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// named returns the numbers that are not zero by name.
+// named returns the nonzero numbers by name.
 func named(names []string, x []float64) map[string]float64 {
 	m := map[string]float64{}
 	for k, v := range x {
@@ -183,7 +181,7 @@ func named(names []string, x []float64) map[string]float64 {
 	return m
 }
 
-// Text prints a solution for a person.
+// Text prints a solution as text.
 func (s *Solution) Text(w io.Writer) {
 	kind := ""
 	if s.Relaxed {
@@ -229,7 +227,7 @@ func (s *Solution) Text(w io.Writer) {
 	}
 }
 
-// written writes an objective with the digits that tell two apart.
+// written formats an objective with enough digits to distinguish two of them.
 func written(x *float64) string {
 	if x == nil {
 		return "-"
