@@ -14,31 +14,30 @@ import (
 	"workbench/model/zoo"
 )
 
-// Shares are the parts of a device's memory that plans are made for, the largest
-// first: [003] §5.1 lowers the budget of the schedule until what the allocator
-// reserves fits.
+// Shares are the fractions of a device's memory for which plans are made, the largest first: [003] §5.1 lowers the
+// budget of the schedule until the allocator's reserved memory fits.
 var Shares = []float64{1, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3}
 
-// mostBatch is more than any batch in use.
+// mostBatch exceeds any batch in use.
 const mostBatch = 1 << 16
 
-// BatchPoint is the fastest training step of a batch on a device: of plans for
-// [Shares] of its memory those whose tensors find room in it.
+// BatchPoint is the fastest training step of a batch on a device, among plans for [Shares] of its memory whose
+// allocations fit in it.
 type BatchPoint struct {
 	Method     string  `json:"method"`
 	Allocator  string  `json:"allocator"`
 	Batch      int     `json:"batch"`
 	Fits       bool    `json:"fits"`
-	Share      float64 `json:"share,omitempty"`       // of the memory that the plan was made for
-	Budget     float64 `json:"budget,omitempty"`      // that, in bytes
+	Share      float64 `json:"share,omitempty"`       // of the memory for which the plan was made
+	Budget     float64 `json:"budget,omitempty"`      // in bytes
 	PeakMemory float64 `json:"peak_memory,omitempty"` // of the plan
-	Reserved   int64   `json:"reserved,omitempty"`    // by the allocator at most
-	Internal   int64   `json:"internal,omitempty"`    // fragmentation at most
+	Reserved   int64   `json:"reserved,omitempty"`    // maximum reserved by the allocator
+	Internal   int64   `json:"internal,omitempty"`    // maximum internal fragmentation
 	External   int64   `json:"external,omitempty"`
 	Most       int     `json:"most_blocks,omitempty"` // N_max of [003] (2)
 	Makespan   float64 `json:"makespan,omitempty"`
 	Throughput float64 `json:"throughput,omitempty"` // samples a second
-	Why        string  `json:"why,omitempty"`        // it does not fit
+	Why        string  `json:"why,omitempty"`        // why it does not fit
 }
 
 // Batches are the points of several batches, methods and allocators. Sizes are in
@@ -61,18 +60,17 @@ func (b *Batcher) Batches(points []*BatchPoint) *Batches {
 	}
 }
 
-// A Batcher trains a built-in network at any batch on a device of so much
-// memory. It keeps what it has planned.
+// Batcher trains a built-in network at any batch on a device of the given capacity. It caches plans.
 type Batcher struct {
 	Problem  *solve.Problem
-	Network  string        // zoo:NAME?…; its batch does not matter
-	Setting  solve.Setting // its memory does not matter
+	Network  string        // zoo:NAME?…; its batch is ignored
+	Setting  solve.Setting // its memory is ignored
 	Capacity int64         // bytes
 	Steps    int           // of each replay; at least 1
-	// Keep plans for as much memory as can be of use, whatever the capacity: the
-	// baseline, of which nothing is moved or computed again.
+	// Keep makes plans for as much memory as can be used, whatever the capacity: the baseline without transfers
+	// and recomputation.
 	Keep bool
-	Late bool // of plans of swapping: see allocator.Trace.Late
+	Late bool // for plans of swapping: see allocator.Trace.Late
 
 	instances map[int]*solve.Instance
 	planned   map[plannedKey]*plannedStep
@@ -89,8 +87,8 @@ type plannedStep struct {
 	traces []*allocator.Trace
 }
 
-// At returns the fastest step of a batch with that method and allocator. Plans
-// for less memory are no faster, so the first share that fits is taken.
+// Fastest returns the fastest step of a batch with that method and allocator. Plans for less memory are no faster,
+// so it returns the first share that fits.
 func (b *Batcher) Fastest(ctx context.Context, m *solve.Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
 	in, err := b.instance(batch)
 	if err != nil {
@@ -111,7 +109,7 @@ func (b *Batcher) Fastest(ctx context.Context, m *solve.Method, a AllocatorChoic
 			if x.Why == "" { // of the whole memory
 				x.Why = p.result.Error
 			}
-			return x, nil // nor is there with less
+			return x, nil // nor with less memory
 		}
 		if x.fits(b, p, a) {
 			x.Share, x.Budget = share, p.result.Platform.Memory
@@ -121,7 +119,7 @@ func (b *Batcher) Fastest(ctx context.Context, m *solve.Method, a AllocatorChoic
 	return x, nil
 }
 
-// fits replays the plan on every device and fills in the point.
+// fits replays the plan on every device and sets the point.
 func (x *BatchPoint) fits(b *Batcher, p *plannedStep, a AllocatorChoice) bool {
 	x.Reserved, x.Internal, x.External, x.Most = 0, 0, 0, 0
 	for _, t := range p.traces {
@@ -190,12 +188,10 @@ func (b *Batcher) plan(ctx context.Context, m *solve.Method, in *solve.Instance,
 	return p, nil
 }
 
-// Largest returns the largest batch found that fits, and how it runs. Plans there
-// are up to some batch, found by doubling and bisection. From there it goes down
-// by a twentieth at a time until one fits, and up again by bisection. With a best
-// fit a batch may fit, its blocks falling into place, though a smaller one does
-// not; so some larger one may fit that is not tried. A point of batch 0: nothing
-// fits.
+// Largest returns the largest batch found that fits, and its step. It finds the largest batch with a plan by
+// doubling and bisection. From there it decreases by a twentieth until a batch fits, and then bisects upwards.
+// With best fit a batch may fit although a smaller one does not, depending on how blocks are placed, so a larger
+// one may fit that is not tried. A point of batch 0: nothing fits.
 func (b *Batcher) Largest(ctx context.Context, m *solve.Method, a AllocatorChoice) (*BatchPoint, error) {
 	planned, err := lastWhere(0, 1, func(batch int) (bool, error) { return b.plannable(ctx, m, batch) })
 	if err != nil {
@@ -234,7 +230,7 @@ func (b *Batcher) Largest(ctx context.Context, m *solve.Method, a AllocatorChoic
 	return best, nil
 }
 
-// plannable reports whether there is a plan of a batch for the whole memory.
+// plannable reports whether a plan of a batch exists for the whole memory.
 func (b *Batcher) plannable(ctx context.Context, m *solve.Method, batch int) (bool, error) {
 	in, err := b.instance(batch)
 	if err != nil {
@@ -251,8 +247,8 @@ func (b *Batcher) plannable(ctx context.Context, m *solve.Method, batch int) (bo
 	return p.result.Plan != nil, nil
 }
 
-// lastWhere returns the last number from good on where something holds, that
-// held up to good and does not from some number on; next is tried first.
+// lastWhere returns the last number from good on where a predicate holds. The predicate holds up to some number
+// and not beyond it; next is tried first.
 func lastWhere(good, next int, holds func(int) (bool, error)) (int, error) {
 	for ; next <= mostBatch; next *= 2 {
 		ok, err := holds(next)
@@ -267,8 +263,8 @@ func lastWhere(good, next int, holds func(int) (bool, error)) (int, error) {
 	return good, nil
 }
 
-// bisect returns a number where something holds and not for the next one, from
-// one where it holds and a larger one where it does not.
+// bisect returns a number where a predicate holds but not for the next one, between a number where it holds and a
+// larger one where it does not.
 func bisect(good, bad int, holds func(int) (bool, error)) (int, error) {
 	for bad-good > 1 {
 		mid := good + (bad-good)/2
@@ -296,7 +292,7 @@ func WithBatch(spec string, batch int) (string, error) {
 	return name + "?" + strings.Join(append(pairs, "batch="+strconv.Itoa(batch)), "&"), nil
 }
 
-// ErrNoBatch is wrapped by errors of networks of which no batch fits.
+// ErrNoBatch is wrapped by errors of networks for which no batch fits.
 var ErrNoBatch = errors.New("no batch that was tried fits")
 
 // NoBatch returns an error wrapping [ErrNoBatch] and plan.ErrNoPlan if none of

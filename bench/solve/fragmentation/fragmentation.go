@@ -1,5 +1,5 @@
-// Package fragmentation replays the allocations of plans through simulated
-// allocators, [003]: what they reserve and the largest batch that fits.
+// Package fragmentation replays the allocations of plans through simulated allocators, [003]: how much they
+// reserve and the largest batch that fits.
 package fragmentation
 
 import (
@@ -16,13 +16,13 @@ import (
 
 // AllocatorChoice names an allocator of package allocator.
 type AllocatorChoice struct {
-	Chunk int64 // bytes of a chunk of virtual addressing; 0: a caching best fit
-	Mixed bool  // what is small goes to a best fit nevertheless
-	// Static gives every tensor its address before the run, and needs no allocator.
+	Chunk int64 // chunk size of virtual addressing in bytes; 0: a caching best fit
+	Mixed bool  // small blocks use a best fit nevertheless
+	// Static assigns every tensor its address before the run, without an allocator.
 	Static bool
 }
 
-// Static is the name of that.
+// Static is the name of static allocation.
 const Static = "static"
 
 // New returns the allocator of an empty device of that capacity in bytes.
@@ -39,13 +39,13 @@ func (a AllocatorChoice) New(capacity int64) allocator.Allocator {
 // Name returns the name of the allocator.
 func (a AllocatorChoice) Name() string { return a.New(0).Name() }
 
-// FragmentationOptions says how a plan's memory is replayed.
+// FragmentationOptions configure the replay of a plan's memory.
 type FragmentationOptions struct {
 	Allocators []AllocatorChoice
-	Capacity   int64 // bytes of each device; allocator.Unlimited: as much as is asked for
-	Steps      int   // how often the plan runs, what is cached being kept; at least 1
+	Capacity   int64 // bytes of each device; allocator.Unlimited: no limit
+	Steps      int   // number of runs of the plan with a persistent cache; at least 1
 	Unit       int64 // bytes of a slot of a join
-	Late       bool  // of plans of swapping: see allocator.Trace.Late
+	Late       bool  // for plans of swapping: see allocator.Trace.Late
 	Record     bool  // keep samples
 }
 
@@ -55,15 +55,14 @@ const (
 	BatchesFormat       = "workbench.batches/v1"
 )
 
-// Fragmentation is what allocators make of the memory of a plan. Sizes are in
-// bytes.
+// Fragmentation is the memory that allocators reserve for a plan. Sizes are in bytes.
 type Fragmentation struct {
 	Format   string           `json:"format"`
 	Problem  string           `json:"problem"`
 	Method   string           `json:"method"`
 	Instance plan.InstanceRef `json:"instance"`
-	Memory   float64          `json:"memory"`      // limit of the plan; of a join slots
-	Peak     float64          `json:"peak_memory"` // of the plan by replay, as Memory
+	Memory   float64          `json:"memory"`      // limit of the plan; for a join, slots
+	Peak     float64          `json:"peak_memory"` // of the plan by replay, in the unit of Memory
 	Steps    int              `json:"steps"`
 	Late     bool             `json:"late"`
 	Runs     []FragmentedRun  `json:"runs"` // by device, then allocator
@@ -72,8 +71,8 @@ type Fragmentation struct {
 // FragmentedRun is a replay through one allocator, on one device.
 type FragmentedRun struct {
 	*allocator.Report
-	// Least is the smallest device found on which the plan runs with this
-	// allocator, to a part in a thousand.
+	// Least is the smallest device found on which the plan runs with this allocator, within one part in a
+	// thousand.
 	Least int64 `json:"least_capacity"`
 }
 
@@ -118,7 +117,7 @@ func Fragment(ctx context.Context, problem *solve.Problem, in *solve.Instance, p
 	return f, nil
 }
 
-// allLate makes late traces of those of p.
+// allLate makes those traces of p late.
 func allLate(problem *solve.Problem, p *plan.Plan, traces []*allocator.Trace) error {
 	if !problem.Late {
 		return solve.InputError(fmt.Errorf("a plan of %s: its memory cannot be given back late", problem.Name))
@@ -129,8 +128,8 @@ func allLate(problem *solve.Problem, p *plan.Plan, traces []*allocator.Trace) er
 	return nil
 }
 
-// Err returns an error wrapping plan.ErrNoPlan if some replay ran out of memory:
-// the plan is right, and yet does not run.
+// Err returns an error wrapping plan.ErrNoPlan if some replay ran out of memory: the plan is valid, but does not
+// run with the allocator.
 func (f *Fragmentation) Err() error {
 	for _, r := range f.Runs {
 		if x := r.Failure; x != nil {
@@ -146,7 +145,7 @@ func (f *Fragmentation) Err() error {
 	return nil
 }
 
-// Capacity turns a size into the bytes of a device.
+// Capacity converts a size to the capacity of a device in bytes.
 func Capacity(bytes float64) int64 {
 	if !(bytes < float64(allocator.Unlimited)) {
 		return allocator.Unlimited

@@ -14,17 +14,16 @@ import (
 	"workbench/solvers"
 )
 
-// A Placer gives the tensors of plans their addresses: a plan of the problem placement
-// for what is on one device.
+// Placer assigns addresses to the tensors of plans: a plan of the problem placement for the tensors of one device.
 type Placer struct {
 	Problem  *solve.Problem // of the plans
 	Instance *solve.Instance
-	Device   string        // "": the fullest
+	Device   string        // "": the one with the highest peak
 	Align    int64         // of addresses, bytes
 	Method   string        // of placement
-	Time     time.Duration // of each placement, and of each planning; 0: no limit
-	// Replans is how often the planner is asked again, for as much less memory as the
-	// placement takes more than the plan was made for; Backend is for planners with a MILP.
+	Time     time.Duration // of each placement, and of each planning run; 0: no limit
+	// Replans limits how often the planner is called again, with the memory reduced by the excess of the
+	// placement; Backend is for planners with a MILP.
 	Replans int
 	Backend solvers.Backend
 }
@@ -33,12 +32,12 @@ type Placer struct {
 type Placed struct {
 	*solve.Result
 	Lifetimes *lifetimes.Lifetimes
-	Of        *plan.Plan // what is placed, made anew for less memory perhaps
-	Memory    float64    // that the first plan was made for
+	Of        *plan.Plan // the placed plan, possibly replanned for less memory
+	Memory    float64    // for which the first plan was made
 }
 
-// Place places the tensors of a plan. The error wraps plan.ErrNoPlan if no plan's fit
-// after so many replans.
+// Place places the tensors of a plan. The error wraps plan.ErrNoPlan if no plan fits after the given number of
+// replans.
 func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
 	memory := p.Platform.Memory
 	for again := 0; ; again++ {
@@ -63,7 +62,7 @@ func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
 	}
 }
 
-// lifetimes returns what a plan has on the device.
+// lifetimes returns the lifetimes of a plan on the device.
 func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
 	t, err := Fullest(x.Problem, x.Instance, p, x.Device)
 	switch {
@@ -76,8 +75,8 @@ func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
 	return l, l.Validate()
 }
 
-// Fullest returns what a plan takes on a device, by its name, or on the one where it has
-// most; nil if there is nothing.
+// Fullest returns the trace of a plan on a device, by its name, or on the device with the highest peak; nil if it
+// is empty.
 func Fullest(problem *solve.Problem, in *solve.Instance, p *plan.Plan, device string) (*allocator.Trace, error) {
 	const slot = 1 // byte
 	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, slot)
@@ -93,7 +92,7 @@ func Fullest(problem *solve.Problem, in *solve.Instance, p *plan.Plan, device st
 	return chosen, nil
 }
 
-// place solves the placement, and fails where there is none.
+// place solves the placement. The error says that none was found.
 func (x *Placer) place(ctx context.Context, l *lifetimes.Lifetimes) (*solve.Result, error) {
 	problem, err := catalog.FindProblem(plan.Placement)
 	if err != nil {
@@ -117,7 +116,7 @@ func (x *Placer) place(ctx context.Context, l *lifetimes.Lifetimes) (*solve.Resu
 	return r, r.Err
 }
 
-// replan asks the method of a plan for one in less memory.
+// replan runs the method of a plan with less memory.
 func (x *Placer) replan(ctx context.Context, p *plan.Plan, memory float64) (*plan.Plan, error) {
 	m, err := catalog.FindMethod(x.Problem, p.Method)
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 	view "workbench/model/problem/placement"
 )
 
-// granule is what the addresses of a static placement are multiples of, as those
-// of CUDA's allocator are.
+// granule is the alignment of addresses in a static placement, that of CUDA's allocator.
 const granule = 512
 
-// rounds is how long a placement is improved; most are at the load at once. Not a
-// time: a report is the same on every machine.
+// rounds limits the improvement of a placement; most attain the load at once. It is not a time, so that a report
+// is the same on every machine.
 const rounds = 3
 
-// static is what is needed if every tensor has its address before the run: the
-// height of a placement. Each step is like the first.
+// static returns the memory needed if every tensor has its address before the run: the height of a placement. All
+// steps are equal.
 func static(ctx context.Context, t *allocator.Trace, name string, capacity int64) (FragmentedRun, error) {
 	if len(t.Blocks) == 0 {
 		return FragmentedRun{Report: &allocator.Report{Device: t.Device, Allocator: Static}}, nil
