@@ -16,20 +16,21 @@ import (
 	"workbench/model/proof"
 )
 
-// GPUs says how many devices a step may use. Its step is MicroBatches times the instance.
+// GPUs describes the devices of a step. A step is MicroBatches times the instance.
 type GPUs struct {
 	N            int
 	MicroBatches int
-	Link         float64 // bytes per second between two of them, each way
+	Link         float64 // bytes per second between two of them, in each direction
 }
 
-// stepsWithoutLimit end the search for a pipeline that has no time limit.
+// stepsWithoutLimit limits the search for a pipeline without a time limit.
 const stepsWithoutLimit = 100_000
 
-// splitOfBackward is the share of the gradients of weights in a backward that does not say it.
+// splitOfBackward is the default share of weight gradients in a backward.
 const splitOfBackward = 0.5
 
-// layouts lays the chain out as a pipeline. Weights, gradients and optimizer state are in its memory if that is a whole GPU.
+// layouts lays the chain out as a pipeline. Its memory includes weights, gradients and optimizer state if it is
+// that of a whole GPU.
 func (o *Options) layouts(ctx context.Context, row Row, in *solve.Instance) Row {
 	c := in.Chain()
 	p := platform.Platform{
@@ -70,8 +71,8 @@ func (o *Options) layouts(ctx context.Context, row Row, in *solve.Instance) Row 
 	return row
 }
 
-// replicate turns the plan of one GPU into that of replicas: each runs an equal part of the micro-batches, and their gradients
-// are summed in a ring, of which only what is longer than the last backward is counted.
+// replicate turns the plan of one GPU into that of data-parallel replicas: each runs an equal part of the
+// micro-batches, and a ring sums their gradients. Only the part of the ring that exceeds the last backward counts.
 func (o *Options) replicate(row *Row, in *solve.Instance) {
 	if row.Bound != nil {
 		bound := *row.Bound
@@ -86,7 +87,7 @@ func (o *Options) replicate(row *Row, in *solve.Instance) {
 // reference returns the step time of keeping everything with unlimited memory.
 func (o *Options) reference(in *solve.Instance) float64 { return o.replicas(in, in.Compute()) }
 
-// replicas returns the step time of replicas that each need a time for one micro-batch; with one GPU that is the step time.
+// replicas returns the step time of replicas that each take t for one micro-batch; with one GPU, t.
 func (o *Options) replicas(in *solve.Instance, t float64) float64 {
 	c := in.Chain()
 	if o.GPUs.N < 2 || c == nil {

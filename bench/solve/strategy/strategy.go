@@ -1,6 +1,6 @@
-// Package strategy runs every way to fit a training step into the memory of GPUs and ranks the
-// verified plans by step time: keeping everything and usual practice, recomputation, offloading
-// of activations, both together, offloading of weights, and pipelines over several GPUs.
+// Package strategy runs every way to fit a training step into the memory of GPUs and ranks the verified plans by
+// step time. The strategies are keeping everything, common practice, recomputation, offloading of activations,
+// both together, offloading of weights, and pipelines over several GPUs.
 package strategy
 
 import (
@@ -27,14 +27,14 @@ import (
 	"workbench/model/proof"
 )
 
-// A Strategy is one way to fit a training step into memory: a method of a problem.
+// Strategy is one way to fit a training step into memory: a method of a problem.
 type Strategy struct {
 	Name      string
 	Allow     string                // the word of --allow that admits it, "" for references
 	Problem   func() *solve.Problem // nil: the layout of a pipeline
 	Method    string                // "": the problem's default for the instance
-	Kinds     []string              // of instances it is offered for
-	Weights   bool                  // moves weights, so that it is for states that do not fit
+	Kinds     []string              // of supported instances
+	Weights   bool                  // moves weights, for states that do not fit
 	Placement string                // of the stages of a pipeline on its GPUs
 }
 
@@ -46,10 +46,10 @@ const (
 	Pipeline  = "pipeline"
 )
 
-// Words returns what --allow may name.
+// Words returns the values of --allow.
 func Words() []string { return []string{Recompute, Offload, Weights, Pipeline} }
 
-// All returns the strategies in the order in which equal plans are ranked: the simplest first.
+// All returns the strategies in the order in which ties are ranked: the simplest first.
 func All() []Strategy {
 	chains, steps, graphs := []string{chain.Kind}, []string{training.Kind}, []string{graph.Kind, training.Kind}
 	every := slices.Concat(chains, graphs)
@@ -65,7 +65,7 @@ func All() []Strategy {
 	}, pipelines()...)
 }
 
-// allowed reports whether each word that a strategy needs is among those allowed.
+// allowed reports whether all words that a strategy needs are allowed.
 func (s *Strategy) allowed(words []string) bool {
 	for word := range strings.SplitSeq(s.Allow, ",") {
 		if word != "" && !slices.Contains(words, word) {
@@ -75,28 +75,28 @@ func (s *Strategy) allowed(words []string) bool {
 	return true
 }
 
-// Options say what to fit into. Sizes in bytes.
+// Options configure the target. Sizes are in bytes.
 type Options struct {
-	// Setting has the limits and the link. Its Platform.Memory is for activations unless GPU is given.
+	// Setting holds the limits and the link. Its Platform.Memory is for activations unless GPU is given.
 	Setting solve.Setting
-	// GPU is the memory of the whole device, of which Reserve is left to driver and allocator; 0: none given.
+	// GPU is the memory of the whole device, including a Reserve for driver and allocator; 0: not given.
 	GPU, Reserve float64
 	Optimizer    solve.Optimizer
 	Allow        []string
 	GPUs         GPUs // the zero value is one
 }
 
-// A Row is what one strategy reached. Step times in seconds, sizes in bytes.
+// Row is the result of one strategy. Step times are in seconds, sizes in bytes.
 type Row struct {
 	Strategy string       `json:"strategy"`
 	Problem  string       `json:"problem"`
 	Method   string       `json:"method"`
 	Status   solve.Status `json:"status"`
 	StepTime *float64     `json:"step_time"`
-	// Slowdown is the part by which the step is longer than one that keeps everything.
+	// Slowdown is the relative increase of the step time over that of keeping everything.
 	Slowdown *float64 `json:"slowdown"`
 	Peak     *float64 `json:"peak_memory"`
-	// Memory is what the plan may take: of activations or, where weights move, of everything.
+	// Memory is the limit of the plan: for activations or, where weights move, for everything.
 	Memory float64 `json:"memory"`
 	// Bound is the best lower bound on the step time among plans of this strategy's problem.
 	Bound  *solve.Bound  `json:"bound"`
@@ -117,30 +117,30 @@ func (row *Row) Write(w io.Writer) error {
 	return row.Result.Plan.Write(w)
 }
 
-// A Ranking is the answer to: this step does not fit, what now?
+// Ranking is the ranked list of strategies for a training step that does not fit.
 type Ranking struct {
 	Instance plan.InstanceRef `json:"instance"`
-	// Activations is the peak of activations when everything is kept; State is what is
-	// resident beside them: weights, gradients, optimizer state, inputs.
+	// Activations is the peak of activations when everything is kept. State is resident in addition: weights,
+	// gradients, optimizer state, inputs.
 	Activations float64 `json:"activations"`
 	State       float64 `json:"state"`
-	// Budget is what a whole GPU goes to; nil: the memory of activations was given.
+	// Budget is the division of a whole GPU; nil: the memory of activations was given.
 	Budget *solve.Budget `json:"budget,omitempty"`
-	// Memory is left for activations; not positive if the state does not fit.
+	// Memory remains for activations; not positive if the state does not fit.
 	Memory    float64 `json:"memory"`
 	Bandwidth float64 `json:"bandwidth"`
-	// GPUs share a step of MicroBatches times the instance; 0: one GPU, which runs it once.
+	// GPUs run a step of MicroBatches times the instance; 0: one GPU, which runs it once.
 	GPUs         int `json:"gpus,omitempty"`
 	MicroBatches int `json:"micro_batches,omitempty"`
 	// Compute is the step time of keeping everything with unlimited memory.
 	Compute float64 `json:"compute"`
 	Rows    []Row   `json:"strategies"` // plans by step time, then those without one
-	// Bound is a lower bound on the step time of every plan of the strategies that ran, without
-	// those that move weights; nil: none is known.
+	// Bound is a lower bound on the step time of every plan of the strategies that ran, without those that move
+	// weights; nil: none is known.
 	Bound *solve.Bound `json:"bound"`
-	// Minimum is the smallest memory of activations for which a plan is known. Where nothing
-	// fits, ProvedMinimum is the smallest for which none is excluded by proof, and LargestBatch
-	// the largest batch that is known to fit; 0 if unknown.
+	// Minimum is the smallest memory of activations for which a plan is known. Where nothing fits, ProvedMinimum
+	// is the smallest that no proof excludes, and LargestBatch the largest batch that is known to fit; 0 if
+	// unknown.
 	Minimum       float64 `json:"minimum"`
 	ProvedMinimum float64 `json:"proved_minimum,omitempty"`
 	LargestBatch  int     `json:"largest_batch,omitempty"`
@@ -154,10 +154,9 @@ func (r *Ranking) Best() *Row {
 	return nil
 }
 
-// Rank runs the strategies that apply to an instance concurrently, each with the whole time limit. A strategy that has not
-// answered by the end of
-// the limit is a row without a plan: it is not waited for. The error is the user's (it wraps
-// solve.ErrInput), or says that a verified plan beats a bound: that a bound is wrong.
+// Rank runs the strategies that apply to an instance concurrently, each with the whole time limit. A strategy
+// without a result at the end of the limit becomes a row without a plan. The error is the user's (it wraps
+// solve.ErrInput), or says that a verified plan is better than a bound, so that the bound is wrong.
 func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) {
 	r := &Ranking{Instance: in.Ref(), Bandwidth: o.Setting.Platform.Bandwidth, Compute: o.reference(in), Memory: o.Setting.Platform.Memory}
 	if o.GPUs.N > 1 {
@@ -201,7 +200,7 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	return r, r.setBound()
 }
 
-// setRange sets Activations and Minimum, within a half of the time limit.
+// setRange sets Activations and Minimum, within half of the time limit.
 func (o *Options) setRange(ctx context.Context, in *solve.Instance, r *Ranking) {
 	remat, both := method.Remat().InBytes(), method.RematOffload().InBytes()
 	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting.Time, false)
@@ -211,14 +210,13 @@ func (o *Options) setRange(ctx context.Context, in *solve.Instance, r *Ranking) 
 	}
 }
 
-// copyOf returns an instance that remembers nothing yet: what one remembers is not for
-// concurrent use.
+// copyOf returns an instance without cached values, since the cache is not for concurrent use.
 func copyOf(in *solve.Instance) *solve.Instance {
 	return &solve.Instance{Instance: in.Instance, Name: in.Name, SHA256: in.SHA256, Source: in.Source}
 }
 
-// run runs the strategies that apply in so much memory for activations and returns a row for
-// each, in their order.
+// run runs the strategies that apply with the given memory for activations and returns a row for each, in their
+// order.
 func (o *Options) run(ctx context.Context, in *solve.Instance, memory float64) ([]Row, error) {
 	var list []Strategy
 	for _, s := range All() {
@@ -241,7 +239,7 @@ func (o *Options) run(ctx context.Context, in *solve.Instance, memory float64) (
 	return rows, nil
 }
 
-// applies reports whether a strategy is for an instance with so much memory for activations.
+// applies reports whether a strategy is for an instance with the given memory for activations.
 func (o *Options) applies(s *Strategy, in *solve.Instance, memory float64) bool {
 	switch {
 	case !slices.Contains(s.Kinds, in.Kind()) || !s.allowed(o.Allow):
@@ -258,11 +256,11 @@ type answer struct {
 	row Row
 }
 
-// A method stops a twentieth before the limit, and its answer, which is then replayed, may come
-// until a twentieth after it.
+// A method stops a twentieth of the limit early. Its result, which is then replayed, may arrive up to a twentieth
+// late.
 const grace = 20
 
-// collect takes an answer for each row that comes within a limit, 0 being none.
+// collect receives the results that arrive within a limit, 0 being none.
 func collect(rows []Row, answers <-chan answer, limit time.Duration) {
 	var over <-chan time.Time
 	if limit > 0 {
@@ -291,7 +289,7 @@ func (o *Options) unanswered(s *Strategy, in *solve.Instance, memory float64) Ro
 	if row.Method == "" {
 		row.Method = catalog.DefaultMethod(row.problem, in)
 	}
-	if (s.Weights || s.Problem == nil) && o.GPU > 0 { // weights, gradients and activations are in the plan
+	if (s.Weights || s.Problem == nil) && o.GPU > 0 { // the plan contains weights, gradients and activations
 		row.Memory = o.GPU - o.Reserve
 	}
 	row.Result = &solve.Result{Err: fmt.Errorf("%s: %w: %s", s.Name, plan.ErrNoPlan, row.Error)}
@@ -310,7 +308,7 @@ func (o *Options) try(ctx context.Context, row Row, in *solve.Instance) Row {
 		set.Platform.Bandwidth = 0
 	}
 	m, err := catalog.FindMethod(row.problem, row.Method)
-	if err != nil { // the table names methods that exist: a test
+	if err != nil { // the table names existing methods: a test checks it
 		row.Status, row.Error, row.Result = solve.Failed, err.Error(), &solve.Result{Err: err}
 		return row
 	}
@@ -343,8 +341,7 @@ func (row *Row) set(step, peak, compute float64) {
 	}
 }
 
-// sortRows puts plans before rows without one, and the shorter step first. Equal steps keep
-// their order, the simpler strategy first, so that ties are always broken alike.
+// sortRows sorts rows with plans first, by step time. The sort is stable, so that the simpler strategy wins a tie.
 func sortRows(rows []Row) {
 	value := func(r Row) float64 {
 		if r.StepTime == nil {
@@ -361,12 +358,13 @@ func sortRows(rows []Row) {
 	})
 }
 
-// mostComputations is more than any instance has: the sum of their times is rounded as often.
+// mostComputations exceeds the number of computations of any instance: it bounds the rounding errors in the sum of
+// their times.
 const mostComputations = 1 << 22
 
-// setBound sets Bound to the smallest of the bounds of the problems that ran: each holds for every
-// plan of its problem, and a problem without plans needs none. Where a problem ran and has no bound,
-// that is the sum of the computations, which every strategy runs once at least.
+// setBound sets Bound to the smallest of the bounds of the problems that ran: each applies to every plan of its
+// problem, and an infeasible problem needs none. Where a problem ran without a bound, its bound is the sum of the
+// computations, which every strategy runs at least once.
 func (r *Ranking) setBound() error {
 	best, empty := map[string]*solve.Bound{}, map[string]bool{}
 	compute := proof.BySearch(plan.RoundDown(r.Compute, mostComputations), "the sum of the computations")
@@ -376,7 +374,7 @@ func (r *Ranking) setBound() error {
 		if row.Problem == method.WeightOffload().Name || refused {
 			continue
 		}
-		of := row.Problem + row.placement // plans of another placement are others
+		of := row.Problem + row.placement // each placement has its own plans
 		empty[of] = empty[of] || row.Status == solve.Infeasible
 		b := row.Bound
 		if b == nil {
@@ -400,9 +398,8 @@ func (r *Ranking) setBound() error {
 	return nil
 }
 
-// Err returns nil if there is a plan; else why there is none: solve.ErrInput where the state
-// alone does not fit, plan.Infeasible where every strategy proves that no plan exists, else
-// plan.ErrNoPlan.
+// Err returns nil if there is a plan. Otherwise it is solve.ErrInput where the state alone does not fit,
+// plan.Infeasible where every strategy proves infeasibility, else plan.ErrNoPlan.
 func (r *Ranking) Err() error {
 	if r.Best() != nil {
 		return nil
@@ -421,8 +418,8 @@ func (r *Ranking) Err() error {
 	return &plan.Infeasible{Problem: "plan", Given: r.Memory, Why: "every strategy proves it"}
 }
 
-// provedMinimum returns the smallest of the memories that the strategies prove to be needed,
-// in bytes; 0 if one of them proves none.
+// provedMinimum returns the smallest of the memories that the strategies prove to be needed, in bytes; 0 if one of
+// them proves none.
 func (r *Ranking) provedMinimum(in *solve.Instance) float64 {
 	least := math.Inf(1)
 	for _, row := range r.Rows {
@@ -441,7 +438,7 @@ func (r *Ranking) provedMinimum(in *solve.Instance) float64 {
 	return least
 }
 
-// reference reports whether a row is usual practice, which proves nothing by failing.
+// reference reports whether a row is common practice, whose failure proves nothing.
 func (row *Row) reference() bool {
 	return slices.ContainsFunc(All(), func(s Strategy) bool { return s.Name == row.Strategy && s.Allow == "" })
 }
