@@ -12,40 +12,38 @@ import (
 	"workbench/model/platform"
 )
 
-// A Budget says what the memory of a GPU goes to, in bytes: what is resident beside
-// any plan, and the rest, which is the memory that a plan may take.
+// Budget divides the memory of a GPU, in bytes: what is resident regardless of the plan, and the remainder, which
+// is available to the plan.
 type Budget struct {
 	GPU       float64 `json:"gpu"`
 	Weights   float64 `json:"weights"`
-	Gradients float64 `json:"gradients"` // of the weights, where no plan counts them
-	Optimizer float64 `json:"optimizer"` // state that it keeps of the weights
-	Inputs    float64 `json:"inputs"`    // and buffers, where no plan counts them
-	Reserve   float64 `json:"reserve"`   // the driver's context, fragmentation
-	Memory    float64 `json:"memory"`    // for the plan
+	Gradients float64 `json:"gradients"` // of the weights, where plans do not count them
+	Optimizer float64 `json:"optimizer"` // optimizer state
+	Inputs    float64 `json:"inputs"`    // and buffers, where plans do not count them
+	Reserve   float64 `json:"reserve"`   // CUDA context, fragmentation
+	Memory    float64 `json:"memory"`    // available to the plan
 }
 
-// Resident is what is there beside any plan, and the reserve.
+// Resident returns the bytes that are resident regardless of the plan, including the reserve.
 func (b *Budget) Resident() float64 {
 	return b.Weights + b.Gradients + b.Optimizer + b.Inputs + b.Reserve
 }
 
-// An Optimizer keeps so many times the size of the weights.
+// Optimizer is an optimizer and the size of its state as a multiple of the size of the weights.
 type Optimizer struct {
 	Name   string
 	States float64
 }
 
-// Optimizers returns those that budgets know, the one that keeps least first.
+// Optimizers returns the optimizers of budgets, by increasing state.
 func Optimizers() []Optimizer {
 	return []Optimizer{{"sgd", 0}, {"momentum", 1}, {"adam", 2}}
 }
 
-// Budget divides the memory of a GPU. A chain and a graph/v1 count activations
-// alone: weights, their gradients and the optimizer's state are resident. A
-// training step has gradients in its plans; it says itself what is resident, its
-// optimizer's state too, if it has that phase. Other instances, and problems whose
-// plans hold the weights, count everything themselves: there only the reserve is
-// taken off. The error says that nothing is left.
+// Budget divides the memory of a GPU. A chain and a graph/v1 count only activations: weights, their gradients and
+// the optimizer's state are resident. A training step has gradients in its plans, and states what is resident,
+// including the optimizer's state if it has that phase. Other instances, and problems whose plans contain the
+// weights, count everything themselves: only the reserve is subtracted. The error says that nothing remains.
 func (p *Problem) Budget(in *Instance, gpu, reserve float64, o Optimizer) (*Budget, error) {
 	b := &Budget{GPU: gpu, Reserve: reserve}
 	if p.Apart {
@@ -59,8 +57,8 @@ func (p *Problem) Budget(in *Instance, gpu, reserve float64, o Optimizer) (*Budg
 	return b, nil
 }
 
-// Resident returns the bytes that an instance itself says are resident beside any
-// plan, without what its optimizer or its gradients take if it does not say so.
+// Resident returns the bytes that an instance declares as resident regardless of the plan. It omits optimizer
+// state and gradients that the instance does not declare.
 func (p *Problem) Resident(in *Instance) float64 {
 	b := &Budget{}
 	if p.Apart {
@@ -69,7 +67,7 @@ func (p *Problem) Resident(in *Instance) float64 {
 	return b.Weights + b.Optimizer + b.Inputs
 }
 
-// residents adds up what is resident beside plans that hold activations.
+// residents adds up what is resident in addition to plans of activations.
 func (b *Budget) residents(in *Instance, o Optimizer) {
 	bytes := in.Unit().Bytes
 	switch x := in.Instance.(type) {
@@ -100,37 +98,36 @@ func (b *Budget) residents(in *Instance, o Optimizer) {
 	}
 }
 
-// BudgetReport is what workbench budget says.
+// BudgetReport is the output of workbench budget.
 type BudgetReport struct {
 	Problem  string  `json:"problem"`
 	Instance string  `json:"instance"`
 	Budget   *Budget `json:"budget"`
-	// Least is the least memory for which a plan is known, Most that of keeping
-	// everything.
+	// Least is the minimum memory for which a plan is known, Most the memory of keeping everything.
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
-	// Optimizers are those with which a plan fits.
+	// Optimizers lists what each optimizer leaves.
 	Optimizers []OptimizerFits `json:"optimizers"`
-	// LargestBatch is the largest mini-batch at which a plan fits, sizes of
-	// activations being in proportion to it; 0: unknown, or none.
+	// LargestBatch is the largest mini-batch for which a plan fits, if sizes of activations are proportional to
+	// it; 0: unknown, or none.
 	LargestBatch int `json:"largest_batch"`
 	Batch        int `json:"batch"`
 }
 
-// OptimizerFits says what an optimizer leaves, and what fits there.
+// OptimizerFits is the memory that remains with an optimizer, and what fits in it.
 type OptimizerFits struct {
 	Name   string  `json:"name"`
-	Memory float64 `json:"memory"` // for the plan, not positive if nothing is left
+	Memory float64 `json:"memory"` // available to the plan; not positive if nothing remains
 	Fits   string  `json:"fits"`
 }
 
-// BudgetReport divides the memory of a GPU, as Budget does, and says what fits in the
-// rest with each optimizer. Nothing left is no error.
+// BudgetReport divides the memory of a GPU, as Budget does, and reports what fits in the remainder with each
+// optimizer. An empty remainder is no error.
 func (p *Problem) BudgetReport(in *Instance, gpu, reserve float64, chosen Optimizer) *BudgetReport {
 	r := &BudgetReport{Problem: p.Name, Instance: in.Name, Batch: in.Samples()}
 	r.Least, r.Most = p.Range(in)
 	for _, x := range Optimizers() {
-		b, _ := p.Budget(in, gpu, reserve, x) // its error: nothing is left, which Memory says
+		b, _ := p.Budget(in, gpu, reserve, x) // its error means that nothing remains, as Memory shows
 		r.Optimizers = append(r.Optimizers, OptimizerFits{x.Name, b.Memory, r.Fits(b.Memory)})
 		if x == chosen {
 			r.Budget = b
@@ -142,7 +139,7 @@ func (p *Problem) BudgetReport(in *Instance, gpu, reserve float64, chosen Optimi
 	return r
 }
 
-// Fits says what fits in so much memory for the plan.
+// Fits describes what fits in the given memory of a plan.
 func (r *BudgetReport) Fits(memory float64) string {
 	switch {
 	case platform.Fits(r.Most, memory):
@@ -153,10 +150,10 @@ func (r *BudgetReport) Fits(memory float64) string {
 	return "no plan is known"
 }
 
-// LargestBatch returns the largest mini-batch at which a plan may fit a GPU, sizes of
-// activations being in proportion to it, of a training step also those of inputs and
-// workspaces; 0 if that is unknown: the instance does not say its own batch or is
-// neither a chain nor a graph/v2, or no plan fits with one sample. It takes O(log(batch)) ranges.
+// LargestBatch returns the largest mini-batch for which a plan may fit a GPU. Sizes of activations are
+// proportional to it, and in a training step also those of inputs and workspaces. It returns 0 if the batch is
+// unknown: the instance does not state its own batch or is neither a chain nor a graph/v2, or no plan fits with
+// one sample. It computes O(log(batch)) memory ranges.
 func (p *Problem) LargestBatch(in *Instance, b *Budget) int {
 	batched := batches(in)
 	if batched == nil || in.Samples() == 0 {
@@ -173,9 +170,9 @@ func (p *Problem) LargestBatch(in *Instance, b *Budget) int {
 	})
 }
 
-// largest returns the largest number from 1 on of which left is not negative, 0 if there
-// is none. left falls, nearly along a line, so that a few values of it are enough: each
-// is dear on a graph. Every other step halves, so that O(log) of them are, whatever left is.
+// largest returns the largest number ≥ 1 for which left is not negative, 0 if there is none. left decreases almost
+// linearly, so regula falsi needs few evaluations, which are expensive on a graph. Every other step bisects, which
+// bounds the evaluations by O(log) for any left.
 func largest(start int, left func(int) float64) int {
 	least, most := 1, start+1
 	atLeast := left(least)
@@ -204,7 +201,7 @@ func largest(start int, left func(int) float64) int {
 	return least
 }
 
-// batches returns how an instance grows with its mini-batch, nil if that is unknown.
+// batches returns how an instance scales with its mini-batch, nil if that is unknown.
 func batches(in *Instance) func(x float64) plan.Instance {
 	switch made := in.Instance.(type) {
 	case *chain.Chain:
@@ -215,8 +212,8 @@ func batches(in *Instance) func(x float64) plan.Instance {
 	return nil
 }
 
-// scaleStep returns g with values, inputs and workspaces times x, rounded down: what
-// belongs to weights is of any mini-batch, the loss is one number.
+// scaleStep returns g with values, inputs and workspaces multiplied by x, rounded down. Sizes of weights do not
+// depend on the mini-batch, and the loss is one number.
 func scaleStep(g *training.Graph, x float64) *training.Graph {
 	d := *g
 	d.Storages, d.Nodes = slices.Clone(g.Storages), slices.Clone(g.Nodes)
@@ -232,7 +229,7 @@ func scaleStep(g *training.Graph, x float64) *training.Graph {
 	return &d
 }
 
-// scale returns c with sizes that depend on the mini-batch times x, rounded down.
+// scale returns c with sizes that depend on the mini-batch multiplied by x, rounded down.
 func scale(c *chain.Chain, x float64) *chain.Chain {
 	d := c.Copy()
 	for _, size := range []*float64{&d.Input.Activation, &d.Input.Gradient} {
@@ -243,7 +240,7 @@ func scale(c *chain.Chain, x float64) *chain.Chain {
 		for _, size := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead} {
 			*size = math.Floor(*size * x)
 		}
-		l.ClampOverhead() // as each was rounded by itself
+		l.ClampOverhead() // each was rounded on its own
 	}
 	return d
 }

@@ -8,18 +8,17 @@ import (
 	"workbench/model/platform"
 )
 
-// Problems and methods of the catalogue compute in the unit of the instance's
-// sizes; settings, results and plans speak bytes. The functions of this file are
-// the border.
+// Problems and methods of the catalogue compute in the unit of the instance's sizes; settings, results and plans
+// use bytes. The functions of this file convert between them.
 
-// in returns the setting, given in bytes, in another unit.
+// inUnits returns the setting, given in bytes, in another unit.
 func (s Setting) inUnits(u platform.Unit) Setting {
 	s.Platform = inUnit(s.Platform, u)
 	return s
 }
 
-// inUnit returns a platform, given in bytes, in another unit. The memory of one
-// in bytes is rounded down, too: sizes are whole numbers.
+// inUnit returns a platform, given in bytes, in another unit. The memory is rounded down even if the unit is the
+// byte, since sizes are integers.
 func inUnit(p platform.Platform, u platform.Unit) platform.Platform {
 	p.Memory, p.Bandwidth = u.FromBytes(p.Memory), u.Rate(p.Bandwidth)
 	return p
@@ -30,7 +29,7 @@ func (in *Instance) Platform(bytes platform.Platform) platform.Platform {
 	return inUnit(bytes, in.Unit())
 }
 
-// InBytes says of an error about memory that it is in the unit of the instance.
+// InBytes annotates an error about memory with the unit of the instance.
 func (in *Instance) InBytes(err error) error { return inBytes(err, in.Unit()) }
 
 // InBytes returns the problem with functions that take and return bytes.
@@ -58,8 +57,8 @@ func (p *Problem) InBytes() *Problem {
 	return &q
 }
 
-// inBytes returns the method with functions that take and return bytes; memory says
-// that its objective is one.
+// inBytes returns the method with functions that take and return bytes. memory reports whether its objective is a
+// memory.
 func (m *Method) inBytes(memory bool) *Method {
 	w := *m
 	w.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
@@ -101,8 +100,7 @@ func (m *Method) inBytes(memory bool) *Method {
 	return &w
 }
 
-// objectiveInBytes takes over bounds and claims in units of an objective that is a
-// memory.
+// objectiveInBytes converts bounds and claims of an objective that is a memory to bytes.
 func (out *Outcome) objectiveInBytes(u platform.Unit) {
 	for k := range out.Bounds {
 		out.Bounds[k].Value = u.Bytes(out.Bounds[k].Value)
@@ -112,7 +110,7 @@ func (out *Outcome) objectiveInBytes(u platform.Unit) {
 	}
 }
 
-// inBytes says of an error about memory in which unit it is.
+// inBytes annotates an error about memory with its unit.
 func inBytes(err error, u platform.Unit) error {
 	if infeasible, ok := errors.AsType[*plan.Infeasible](err); ok {
 		infeasible.Unit = u
@@ -120,8 +118,8 @@ func inBytes(err error, u platform.Unit) error {
 	return err
 }
 
-// Resolve returns the bytes that a limit on memory stands for, a whole number of
-// the unit of the instance, whose range is from low to high bytes.
+// Resolve returns a memory limit in bytes, an integer multiple of the instance's unit. low and high are the
+// instance's range in bytes.
 func (in *Instance) Resolve(spec platform.MemorySpec, low, high float64) float64 {
 	u := in.Unit()
 	return u.Bytes(spec.ResolveIn(u.FromBytes(low), u.FromBytes(high), u))

@@ -16,21 +16,20 @@ import (
 	"workbench/model/zoo"
 )
 
-// A Format is a format of instance files.
+// Format is a format of instance files.
 type Format struct {
-	Name string // as files have it under "format"
+	Name string // the value of "format" in files
 	Kind string // of instance
-	Word string // one of them in a sentence: "a WORD is", "WORDs are"
-	// Many is the plural where it is not Word and an s.
+	Word string // the noun in a sentence: "a WORD is", "WORDs are"
+	// Many is the plural if it is not Word followed by s.
 	Many string
 	Read func(r io.Reader, name string) (plan.Instance, error)
-	// Zoo makes an instance of the rest of zoo:NAME?as=KIND; nil: networks have
-	// no such form.
+	// Zoo makes an instance from the rest of zoo:NAME?as=KIND; nil: networks have no such form.
 	Zoo func(spec string) (plan.Instance, error)
 }
 
-// Formats returns the table of formats. A file without format is read as the
-// first, whose error says what is missing, and so is a network that says not as what.
+// Formats returns the table of formats. A file without a format is read as the first, whose error says what is
+// missing. A network without as=KIND takes the first, too.
 func Formats() []Format {
 	return []Format{
 		{Name: chain.Format, Kind: chain.Kind, Word: "chain", Read: reader(chain.Read), Zoo: maker(zoo.Load)},
@@ -79,8 +78,7 @@ func maker[T plan.Instance](load func(string) (T, error)) func(string) (plan.Ins
 	}
 }
 
-// KindWord names an instance of a kind in a sentence: "a chain is", "a sequence of
-// functions is".
+// KindWord returns the noun for a kind of instance: "a chain is", "a sequence of functions is".
 func KindWord(kind string) string {
 	for _, f := range Formats() {
 		if f.Kind == kind {
@@ -90,7 +88,7 @@ func KindWord(kind string) string {
 	return kind
 }
 
-// KindWords writes kinds of instance for a person: "chains and graphs".
+// KindWords lists kinds of instance in words: "chains and graphs".
 func KindWords(kinds []string) string {
 	var s []string
 	for _, f := range Formats() {

@@ -1,7 +1,7 @@
 package solve
 
-// A GPU is a device that --gpu may name. Memory in bytes, links in bytes per second: what a copy
-// to the host and to another GPU of its node reaches one way, about 80 % of what the bus is specified for.
+// GPU is a device that --gpu may name. Memory is in bytes, links in bytes per second: the rate of a copy to the
+// host and to another GPU of its node in one direction, about 80 % of the specified rate of the bus.
 type GPU struct {
 	Name   string
 	Memory float64

@@ -16,9 +16,8 @@ import (
 	"workbench/model/platform"
 )
 
-// ImportLifetimes reads a file of minimalloc ([lifetimes.ReadCSV]); the instance has the
-// name of the file. Its offsets are pins, unless the file is asked for as a placement: then
-// they are a plan.
+// ImportLifetimes reads a file of minimalloc ([lifetimes.ReadCSV]); the instance is named after the file. Its
+// offsets are pins, unless placed is set: then they are returned as a plan.
 func ImportLifetimes(r io.Reader, file string, placed bool) (*lifetimes.Lifetimes, *plan.Plan, error) {
 	var l *lifetimes.Lifetimes
 	var offsets []float64
@@ -39,7 +38,7 @@ func ImportLifetimes(r io.Reader, file string, placed bool) (*lifetimes.Lifetime
 	return l, placedElsewhere(l, csvOffsets(l, offsets)), nil
 }
 
-// csvOffsets returns offsets by id, without those that are missing.
+// csvOffsets returns offsets by id, without the missing ones.
 func csvOffsets(l *lifetimes.Lifetimes, offsets []float64) (list []plan.Offset) {
 	for i, at := range offsets {
 		if !math.IsNaN(at) {
@@ -49,8 +48,8 @@ func csvOffsets(l *lifetimes.Lifetimes, offsets []float64) (list []plan.Offset) 
 	return list
 }
 
-// placedElsewhere returns the plan of offsets in bytes. Its memory is that of the pools, or
-// of those without a capacity what the offsets need.
+// placedElsewhere returns the plan of the given offsets in bytes. Its memory is that of the pools; a pool without
+// a capacity takes what its offsets need.
 func placedElsewhere(l *lifetimes.Lifetimes, offsets []plan.Offset) *plan.Plan {
 	p := plan.New(plan.Placement, "elsewhere", l, platform.Platform{})
 	p.Unit, p.Offsets = platform.Byte, offsets
@@ -73,9 +72,8 @@ func placedElsewhere(l *lifetimes.Lifetimes, offsets []plan.Offset) *plan.Plan {
 	return p
 }
 
-// ForeignPlacement reads a placement of in that another program wrote: a CSV of minimalloc
-// with offsets, whose buffers are those of in, or a solution of dsa-solver. It is nil
-// where the file is something else.
+// ForeignPlacement reads a placement of in that another program wrote: a CSV of minimalloc with offsets, whose
+// buffers are those of in, or a solution of dsa-solver. It returns nil if the file is something else.
 func ForeignPlacement(data []byte, name string, in plan.Instance) (*plan.Plan, error) {
 	l, ok := in.(*lifetimes.Lifetimes)
 	text := bytes.TrimLeft(data, "\ufeff \t\r\n")
@@ -108,9 +106,8 @@ func ForeignPlacement(data []byte, name string, in plan.Instance) (*plan.Plan, e
 	return placedElsewhere(l, csvOffsets(other, offsets)), nil
 }
 
-// ExportLifetimes writes an instance of lifetimes as minimalloc reads it
-// ([lifetimes.Lifetimes.WriteCSV]). What that format does not have is refused by name.
-// O(buffers).
+// ExportLifetimes writes an instance of lifetimes in the format of minimalloc ([lifetimes.Lifetimes.WriteCSV]).
+// The error names features that the format lacks. O(buffers).
 func ExportLifetimes(w io.Writer, in plan.Instance) error {
 	l, err := exported(in, "minimalloc")
 	if err != nil {

@@ -22,22 +22,23 @@ import (
 	"workbench/model/zoo"
 )
 
-// Instance is what a method works on, with what names it in results.
+// Instance is the input of a method, with its identification in results.
 type Instance struct {
 	Instance plan.Instance
 	Name     string
 	SHA256   string // of the canonical JSON
 	Source   string // how it was named: a path or zoo:NAME?…; empty: unknown
 
-	// Stop, once it is closed, ends the searches for what is known of the instance: the range
-	// of memory, that nothing fits, bounds. What they have found by then holds. nil: never.
+	// Stop, once closed, ends the searches for properties of the instance: the memory range, infeasibility,
+	// bounds. Their results so far remain valid. nil: never.
 	Stop plan.Stop
 
 	memo map[any]any // see Memo
 }
 
-// Count has a chain counted by a model of memory ([chain.Chain.Count]) and returns which it is: that of --model or, if model is
-// "", saved for chains and paper for others. Problems without models have none. The error is one of usage.
+// Count applies a memory model to a chain ([chain.Chain.Count]) and returns its name: model or, if model is "",
+// saved for chains that have it and paper for others. Problems without models have none. The error is one of
+// usage.
 func (p *Problem) Count(in *Instance, model string) (string, error) {
 	known := []string{platform.SavedModel, platform.PaperModel}
 	c := in.Chain()
@@ -60,7 +61,7 @@ func (p *Problem) Count(in *Instance, model string) (string, error) {
 	return model, nil
 }
 
-// Counted returns the instance as a model of memory counts it, "" being paper.
+// Counted returns the instance under a memory model; "" stands for paper.
 func (in *Instance) Counted(model string) (*Instance, error) {
 	c := in.Chain()
 	if c == nil || model == in.Model() || model == "" && in.Model() == platform.PaperModel {
@@ -73,7 +74,7 @@ func (in *Instance) Counted(model string) (*Instance, error) {
 	return made, err
 }
 
-// Model returns how a chain is counted.
+// Model returns the memory model of a chain.
 func (in *Instance) Model() string {
 	if c := in.Chain(); c != nil && c.AllSaved {
 		return platform.SavedModel
@@ -81,8 +82,7 @@ func (in *Instance) Model() string {
 	return platform.PaperModel
 }
 
-// RunLimited calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
-// none.
+// RunLimited calls work; it closes Stop for the call at the end of ctx or of a time limit, 0 being none.
 func (in *Instance) RunLimited(ctx context.Context, limit time.Duration, work func()) {
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -94,9 +94,8 @@ func (in *Instance) RunLimited(ctx context.Context, limit time.Duration, work fu
 	work()
 }
 
-// Memo returns make(), which is called once for an instance and key: every run
-// asks again for views, ranges and closed-form bounds, which may take a second. Not safe
-// for concurrent use.
+// Memo returns make(), which is called once per instance and key. Every run needs views, ranges and closed-form
+// bounds, which may take a second. It is not safe for concurrent use.
 func Memo[T any](in *Instance, key any, make func() T) T {
 	if known, ok := in.memo[key]; ok {
 		return known.(T)
@@ -109,7 +108,7 @@ func Memo[T any](in *Instance, key any, make func() T) T {
 	return made
 }
 
-// Searched is Memo of what Stop may end: what was made while it was closed is made again.
+// Searched is Memo for computations that Stop may end: a result computed while it was closed is recomputed.
 func Searched[T any](in *Instance, key any, make func() T) T {
 	_, known := in.memo[key]
 	made := Memo(in, key, make)
@@ -119,12 +118,12 @@ func Searched[T any](in *Instance, key any, make func() T) T {
 	return made
 }
 
-// Ref returns how plans and results name the instance.
+// Ref returns the identification of the instance in plans and results.
 func (in *Instance) Ref() plan.InstanceRef {
 	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
 }
 
-// Objective returns what the instance says is minimised; "": nothing.
+// Objective returns the objective that the instance declares; "": none.
 func (in *Instance) Objective() string {
 	if l, ok := in.Instance.(*lifetimes.Lifetimes); ok {
 		return l.Objective
@@ -132,16 +131,16 @@ func (in *Instance) Objective() string {
 	return ""
 }
 
-// Kind names the kind of instance.
+// Kind returns the kind of instance.
 func (in *Instance) Kind() string { return in.Instance.Kind() }
 
-// Chain returns the instance as a chain, nil if it is none.
+// Chain returns the instance as a chain, nil if it is not one.
 func (in *Instance) Chain() *chain.Chain { return plan.As[*chain.Chain](in.Instance) }
 
-// Graph returns the instance as a graph, nil if it is none.
+// Graph returns the instance as a graph, nil if it is not one.
 func (in *Instance) Graph() *graph.Graph { return plan.As[*graph.Graph](in.Instance) }
 
-// Size says how large the instance is, in a few words.
+// Size returns a short description of the size of the instance.
 func (in *Instance) Size() string { return in.Instance.Size() }
 
 // Samples returns the mini-batch size, 0 if it is unknown.
@@ -156,9 +155,9 @@ func (in *Instance) Unit() platform.Unit { return in.Instance.Scale() }
 // Write writes the instance as a file of its format.
 func (in *Instance) Write(w io.Writer) error { return in.Instance.Write(w) }
 
-// Load reads an instance: a file of any of the formats, "-" for standard
-// input, or zoo:NAME[?key=value&…], with as=graph among them for the graph of
-// a network, as=functions for its training step as a sequence of functions. Every error is the user's and wraps ErrInput.
+// Load reads an instance: a file of any of the formats, "-" for standard input, or zoo:NAME[?key=value&…]. The key
+// as selects the form of a network: as=graph for its graph, as=functions for its training step as a sequence of
+// functions. Every error is the user's and wraps ErrInput.
 func Load(spec string, stdin io.Reader) (*Instance, error) {
 	made, err := read(spec, stdin)
 	if err != nil {
@@ -171,7 +170,7 @@ func Load(spec string, stdin io.Reader) (*Instance, error) {
 	return in, err
 }
 
-// NewInstance validates an instance and notes its name and digest. O(its size).
+// NewInstance validates an instance and sets its name and digest. O(its size).
 func NewInstance(made plan.Instance) (*Instance, error) {
 	in := &Instance{Instance: made, Name: made.Title()}
 	err := made.Validate()
@@ -208,7 +207,7 @@ func read(spec string, stdin io.Reader) (plan.Instance, error) {
 	}
 	format, formats := strictjson.Format(data), Formats()
 	for _, f := range formats {
-		if format == f.Name || format == "" { // a file without format gets its error from the reader
+		if format == f.Name || format == "" { // the reader reports a missing format
 			return f.Read(bytes.NewReader(data), name)
 		}
 	}
@@ -224,10 +223,10 @@ func read(spec string, stdin io.Reader) (plan.Instance, error) {
 	return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, "format"), Path: "format", Msg: msg}
 }
 
-// maxInstance is the most bytes an instance file of any format may have.
+// maxInstance is the maximum size of an instance file, in bytes.
 const maxInstance = 1 << 30
 
-// fromZoo generates a built-in network in the form asked for.
+// fromZoo generates a built-in network in the requested form.
 func fromZoo(spec string) (plan.Instance, error) {
 	form, rest := zoo.Form(spec)
 	formats := Formats()
@@ -239,8 +238,7 @@ func fromZoo(spec string) (plan.Instance, error) {
 	return formats[0].Zoo(rest)
 }
 
-// InputError wraps err as a mistake of the user's, nil for nil. The text is
-// err's own.
+// InputError wraps err as a mistake of the user, nil for nil. The text is that of err.
 func InputError(err error) error {
 	if err == nil {
 		return nil

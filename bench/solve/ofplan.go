@@ -9,9 +9,9 @@ import (
 	"workbench/model/plan"
 )
 
-// LoadOf finds the instance that a plan was made for: the one named by the user, else
-// where the plan remembers it, or a file of its name there or beside the plan. Its
-// digest must be the plan's. file is where the plan comes from, "-" for standard input.
+// LoadOf finds the instance of a plan: the one named by the user, else the source recorded in the plan, or a file
+// of the same name there or in the plan's folder. Its digest must be the plan's. file is the path of the plan, "-"
+// for standard input.
 func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error) {
 	if named != "" {
 		in, err := Load(named, stdin)
@@ -37,7 +37,8 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 		"before the plan, to place and export behind it; place writes that of a placement with --output", p.Instance.Name, first))
 }
 
-// MadeFor returns nil if the plan is of the instance, as far as it says; else an error that calls the instance by a name.
+// MadeFor returns nil if the plan is of the instance, as far as the plan says; else an error that calls the
+// instance by name.
 func (in *Instance) MadeFor(p *plan.Plan, name string) error {
 	if in.made(p) {
 		return nil
@@ -46,12 +47,12 @@ func (in *Instance) MadeFor(p *plan.Plan, name string) error {
 		p.Instance.SHA256))
 }
 
-// made reports whether the plan is of the instance, as far as it says.
+// made reports whether the plan is of the instance, as far as the plan says.
 func (in *Instance) made(p *plan.Plan) bool {
 	return p.Instance.SHA256 == "" || p.Instance.SHA256 == in.SHA256
 }
 
-// whereabouts are the places where the instance of a plan may be, the likeliest first.
+// whereabouts returns the possible paths of the instance of a plan, the most likely first.
 func whereabouts(p *plan.Plan, file string) (list []string) {
 	add := func(spec string) {
 		if !slices.Contains(list, spec) {

@@ -14,21 +14,20 @@ import (
 // ResultFormat names the format of [Result].
 const ResultFormat = "workbench.result/v1"
 
-// Status of a run. Methods of kind bound have no plan: theirs is optimal when
-// the bounding model was solved to the end and limit when it was stopped, the
-// bound holding in both cases.
+// Status of a run. Methods of kind bound have no plan: their status is optimal when the bounding model was solved
+// to optimality and limit when it was stopped. The bound is valid in both cases.
 type Status string
 
 const (
-	Optimal    Status = "optimal"    // the gap to a certified bound, or one of a search of ours, is closed
+	Optimal    Status = "optimal"    // the gap to a bound proved by a certificate or by search is closed
 	Feasible   Status = "feasible"   // a verified plan
 	Infeasible Status = "infeasible" // proved: no plan exists
 	Limit      Status = "limit"      // no plan within the limits; proves nothing
-	Failed     Status = "error"      // no answer: Result.Error says why
+	Failed     Status = "error"      // no result: Result.Error says why
 )
 
-// Result is one run: what --format json prints and sweeps store. Times are in
-// seconds, sizes in bytes. Pointers are nil where there is no such number.
+// Result is the result of one run: the output of --format json and the content of sweeps. Times are in seconds,
+// sizes in bytes. Pointers are nil where no such number exists.
 type Result struct {
 	Format     string            `json:"format"`
 	Problem    string            `json:"problem"`
@@ -36,28 +35,27 @@ type Result struct {
 	Kind       Kind              `json:"kind"`
 	Instance   plan.InstanceRef  `json:"instance"`
 	Platform   platform.Platform `json:"platform"`
-	Budget     *Budget           `json:"budget,omitempty"` // what --gpu was divided into
+	Budget     *Budget           `json:"budget,omitempty"` // the division of --gpu
 	Parameters Parameters        `json:"parameters"`
 	Status     Status            `json:"status"`
 	Error      string            `json:"error,omitempty"`
 	Note       string            `json:"note,omitempty"`
 	Objective  *float64          `json:"objective"`
-	// Bound is the best that holds for every plan, certified or by a search of
-	// ours; Gap is the gap to it. Conditional is a better one that holds for plans
-	// like this one only.
+	// Bound is the best lower bound on all plans, certified or proved by search; Gap is the gap to it. Conditional
+	// is a better one, valid for the plans that satisfy its assumptions.
 	Bound       *Bound   `json:"bound"`
 	Conditional *Bound   `json:"conditional_bound,omitempty"`
 	Gap         *float64 `json:"gap"` // (objective − bound) / objective
-	// Explanations say why Bound and Conditional hold, where a search proved them; Explain fills them in.
+	// Explanations justify Bound and Conditional, where a search proved them; Explain sets them.
 	Explanations []Explanation `json:"explanations,omitempty"`
-	// OptimalWithin are the assumptions under which the plan is optimal, where it
-	// is not proved to be so among all plans.
+	// OptimalWithin lists the assumptions under which the plan is optimal, where optimality among all plans is not
+	// proved.
 	OptimalWithin []string      `json:"optimal_within,omitempty"`
-	Claims        []proof.Claim `json:"claims,omitempty"` // of solvers, unchecked
+	Claims        []proof.Claim `json:"claims,omitempty"` // uncertified bounds of solvers
 	Ended         proof.Ended   `json:"ended,omitempty"`
 	Makespan      *float64      `json:"makespan"`
 	PeakMemory    *float64      `json:"peak_memory"`
-	// Of a pipeline that flushes: the span, and the peak of each GPU.
+	// Of a synchronous pipeline schedule: the span, and the peak of each GPU.
 	Span        *float64     `json:"span,omitempty"`
 	GPUMemory   []float64    `json:"gpu_memory,omitempty"`
 	Throughput  *float64     `json:"throughput"` // samples per second
@@ -69,35 +67,35 @@ type Result struct {
 	Seed        int          `json:"seed"`
 	Plan        *plan.Plan   `json:"plan,omitempty"`
 
-	// Model is what Formulation describes.
+	// Model is the model described by Formulation.
 	Model *milp.Model `json:"-"`
-	// Disproof certifies that there is no plan.
+	// Disproof certifies infeasibility.
 	Disproof *certificate.Certificate `json:"-"`
-	// Keeps tests an assumption on Plan.
+	// Keeps reports whether Plan satisfies an assumption.
 	Keeps func(assumption string) bool `json:"-"`
-	// Bounds are all that are known: JudgeTogether shares them.
+	// Bounds holds all known bounds: JudgeTogether shares them.
 	Bounds []Bound `json:"-"`
 	// Report is the verifier's replay of Plan; not stored.
 	Report *plan.Report `json:"-"`
-	// Refused are plans of parts of the method that break a rule.
+	// Refused lists plans of parts of the method that violate a rule.
 	Refused []Refusal `json:"-"`
-	// OwnBound is the best bound that the method itself proved; Bound may be
-	// another's, or a closed form.
+	// OwnBound is the best bound that the method itself proved; Bound may come from another method or a closed
+	// form.
 	OwnBound *Bound `json:"-"`
-	// Unverified says that the method is known for plans that break the limit.
+	// Unverified reports that the plans of the method are known to exceed the limit.
 	Unverified bool `json:"-"`
 	// Err is the error behind Status infeasible, limit or error.
 	Err error `json:"-"`
 }
 
-// Explanation is why a bound holds that a search proved: which argument excluded which part of it.
+// Explanation justifies a bound that a search proved: which argument excluded which part of the search space.
 type Explanation struct {
 	Value       float64       `json:"value"`
 	Assumptions []string      `json:"assumptions"`
 	Why         []proof.Share `json:"why"`
 }
 
-// Explain fills in the explanations of the bounds.
+// Explain sets the explanations of the bounds.
 func (r *Result) Explain() {
 	for _, b := range []*Bound{r.Bound, r.Conditional} {
 		if b != nil && len(b.Why) > 0 {
@@ -127,8 +125,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Certificate returns that of the best bound that has one, or of infeasibility;
-// nil: there is none.
+// Certificate returns the certificate of the best bound that has one, or of infeasibility; nil: none.
 func (r *Result) Certificate() *certificate.Certificate {
 	if r.Disproof != nil {
 		return r.Disproof

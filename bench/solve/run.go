@@ -15,15 +15,15 @@ import (
 	"workbench/model/proof"
 )
 
-// Tolerance is the relative difference between a plan and a bound at which the
-// gap counts as closed: ten times what MILP solvers guarantee for a row.
+// Tolerance is the relative gap at which a plan counts as optimal: ten times what MILP solvers guarantee for a
+// row.
 const Tolerance = 1e-6
 
-// Exactness is the relative difference at which two objectives, or an objective
-// and a bound, are equal: rounding of sums of times, nothing more.
+// Exactness is the relative difference up to which two objectives, or an objective and a bound, are equal. It
+// covers only the rounding of sums of times.
 const Exactness = plan.Tolerance
 
-// ErrInput is wrapped by errors in what the user gave: files, names, limits.
+// ErrInput is wrapped by errors in the user's input: files, names, limits.
 var ErrInput = errors.New("bad input")
 
 // InvalidPlanError is the error of a method whose plan failed verification, and
@@ -39,9 +39,8 @@ func (e *InvalidPlanError) Error() string {
 		v.Detail)
 }
 
-// Run runs one method on one instance. Whatever it returns has been replayed
-// by the verifier, and carries the best bound that is known. Everything that
-// can go wrong is in the result: see Status and Err.
+// Run runs one method on one instance. Every plan that it returns has been replayed by the verifier, and the
+// result has the best known bound. All failures are in the result: see Status and Err.
 func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *Result {
 	r := &Result{
 		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
@@ -92,16 +91,15 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	return r.setOutcome(in, m, out, closed)
 }
 
-// left is what of the time limit is left to the method; 0: there is none.
+// left returns the part of the time limit that remains for the method; 0: no limit.
 func (s *Setting) left() time.Duration { return max(s.Time-s.Spent, s.Time/10) }
 
-// BoundPart is the part of a time limit, 0 being none, for what is looked for before a
-// method begins.
+// BoundPart returns the part of a time limit, 0 being none, for searches before a method begins.
 func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
 
-// RangeWithin is Range, whose search of the low end may take a part of a time limit, unless
-// the memory was given as a part of the range: neither the limit nor the end of ctx says which
-// memory is meant; what that takes is for Setting.Spent. Where that does not suffice low is high.
+// RangeWithin returns Range. The search for its low end may take a part of a time limit, and if that does not
+// suffice, low is high. If the memory was given as a percentage of the range (needed), neither the limit nor the
+// end of ctx stops the search, since the percentage has no value without it. Setting.Spent accounts for its time.
 func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
 	limit = BoundPart(limit)
 	if needed {
@@ -115,8 +113,8 @@ func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Dura
 	return low, high
 }
 
-// setOutcome takes over what a method found: its plan once that is replayed, its
-// bounds and the closed one, and what it claims.
+// setOutcome records what a method found: its plan once that is replayed, its bounds and the closed-form one, and
+// its claims.
 func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
 	r.Refused = out.Refused
 	for _, x := range out.Refused {
@@ -179,7 +177,7 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 	if f := report.Flush; f != nil {
 		r.Span, r.GPUMemory = &f.Span, f.Memory
 	}
-	if n := in.Samples(); n > 0 && report.Makespan > 0 { // of each micro-batch, where there are some
+	if n := in.Samples(); n > 0 && report.Makespan > 0 { // of each micro-batch, if there are any
 		throughput := float64(n*max(1, out.Plan.Platform.MicroBatches)) / report.Makespan
 		r.Throughput = &throughput
 	}
@@ -187,12 +185,12 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 	return r
 }
 
-// unlinked reports whether there is a link in name only.
+// unlinked reports whether the bandwidth is a placeholder for no link.
 func (r *Result) unlinked() bool {
 	return 0 < r.Platform.Bandwidth && r.Platform.Bandwidth <= platform.NoLink
 }
 
-// withoutLink is what becomes of a plan that moves something where nothing can.
+// withoutLink returns the result for a plan that transfers data although there is no link.
 func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
 	r.withBounds(proved...)
 	if err := r.needsLink(in); err != nil {
@@ -201,13 +199,12 @@ func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
 	return r.fail(fmt.Errorf("%s: %w that moves nothing", m.Name, plan.ErrNoPlan))
 }
 
-// neverArrives is the time from which on something moves over a link in name only. Plans
-// that move nothing take at most everything once for each layer, and a single byte takes
-// 10^30 seconds.
+// neverArrives returns a time that only plans with a transfer over a placeholder link exceed. Plans without
+// transfers compute everything at most once for each layer, and a single byte takes 10^30 seconds.
 func neverArrives(in *Instance) float64 { return 1e12 * in.Compute() }
 
-// needsLink returns the proof that there is no plan without a link, a bound between these
-// times; nil if there is none.
+// needsLink returns the proof that no plan exists without a link, namely a bound above neverArrives; nil if there
+// is none.
 func (r *Result) needsLink(in *Instance) error {
 	if !r.unlinked() || r.Bound == nil || r.Bound.Value <= neverArrives(in) {
 		return nil
@@ -215,7 +212,7 @@ func (r *Result) needsLink(in *Instance) error {
 	return &plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "without a link nothing can leave the GPU: " + r.Bound.By}
 }
 
-// withoutTransfers tells of no plan that moves something where nothing can.
+// withoutTransfers returns tell without the plans that transfer data although there is no link.
 func (r *Result) withoutTransfers(in *Instance, tell func(Progress)) func(Progress) {
 	if !r.unlinked() || tell == nil {
 		return tell
@@ -228,8 +225,8 @@ func (r *Result) withoutTransfers(in *Instance, tell func(Progress)) func(Progre
 	}
 }
 
-// atEnd says of an error that comes of the end of ctx that there is no plan
-// within the limits, and which.
+// atEnd turns an error caused by the end of ctx into one that says that no plan was found within the limits, and
+// which limit ended the run.
 func atEnd(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return err
@@ -240,7 +237,7 @@ func atEnd(ctx context.Context, err error) error {
 	return &limitError{err}
 }
 
-// limitError says in words of this program what a context says of its end.
+// limitError is the end of a context in words of this program.
 type limitError struct{ err error }
 
 func (e *limitError) Error() string {
@@ -252,7 +249,7 @@ func (e *limitError) Error() string {
 
 func (e *limitError) Unwrap() error { return e.err }
 
-// takes refuses an instance that the problem or the method is not made for.
+// takes returns an error for an instance that the problem or the method does not support.
 func takes(p *Problem, m *Method, in *Instance) error {
 	if err := p.Accepts(in); err != nil {
 		return err
@@ -264,21 +261,21 @@ func takes(p *Problem, m *Method, in *Instance) error {
 	return nil
 }
 
-// fail records err and the status it stands for.
+// fail records err and the corresponding status.
 func (r *Result) fail(err error) *Result {
 	r.Err, r.Error, r.Status = err, err.Error(), Failed
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
 		r.Status, r.Bound, r.Conditional, r.Bounds = Infeasible, nil, nil, nil
-	case errors.Is(err, ErrInput): // refused, whether or not there is a plan
+	case errors.Is(err, ErrInput): // rejected, whether or not a plan exists
 	case errors.Is(err, plan.ErrNoPlan):
 		r.Status = Limit
 	}
 	return r
 }
 
-// ended says why the run ended.
+// ended returns the reason why the run ended.
 func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended {
 	switch why, over := formulation.StopReason(ctx); {
 	case r.Status == Failed:
@@ -297,8 +294,8 @@ func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended 
 	return proof.NoProof
 }
 
-// withBounds adds bounds and judges the plan by the best that binds it. What has a
-// solver's word only becomes a claim.
+// withBounds adds bounds and judges the plan by the best one that applies to it. An uncertified solver bound
+// becomes a claim.
 func (r *Result) withBounds(more ...Bound) {
 	if r.Status == Failed || r.Status == Infeasible {
 		return
@@ -320,8 +317,7 @@ func (r *Result) withBounds(more ...Bound) {
 	}
 }
 
-// proves reports whether a bound says what is claimed, or more, of all plans that
-// the claim is about.
+// proves reports whether a known bound implies a claim, under at most the assumptions of the claim.
 func (r *Result) proves(c proof.Claim) bool {
 	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
 		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
@@ -330,13 +326,13 @@ func (r *Result) proves(c proof.Claim) bool {
 	})
 }
 
-// bound reports whether b binds the plan: what it assumes is so.
+// bound reports whether b applies to the plan: the plan satisfies its assumptions.
 func (r *Result) bound(b *Bound) bool {
 	return r.Plan == nil || !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !r.Keeps(a) })
 }
 
-// meets reports whether a plan is one that a bound under the assumption binds. It
-// is bound by one that nobody knows, so that beating that rings the alarm.
+// meets reports whether a plan satisfies an assumption. Unknown assumptions count as satisfied, so that a plan
+// that is better than such a bound raises an error.
 func (p *Problem) meets(in *Instance, x *plan.Plan, assumption string) bool {
 	test := p.Meets
 	if test == nil {
@@ -346,8 +342,8 @@ func (p *Problem) meets(in *Instance, x *plan.Plan, assumption string) bool {
 	return meets || !known
 }
 
-// best returns the best of the bounds that hold for every plan and, if one with
-// assumptions that binds is better, that; nil: there is none.
+// best returns the best of the bounds on all plans and, if an applicable bound with assumptions is better, that
+// one as conditional; nil: none.
 func best(bounds []Bound, binds func(*Bound) bool) (bound, conditional *Bound) {
 	for i := range bounds {
 		b := &bounds[i]
@@ -372,8 +368,8 @@ func better(a, b *Bound) *Bound {
 	return a
 }
 
-// judge sets the gap and the status of a result with a verified plan. It is the
-// alarm, too: no plan beats a bound whose assumptions it keeps.
+// judge sets the gap and the status of a result with a verified plan. It fails if the plan is better than a bound
+// that applies to it.
 func (r *Result) judge() {
 	r.Status, r.OptimalWithin = Feasible, nil
 	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
@@ -399,7 +395,7 @@ func (r *Result) judge() {
 	}
 	gap := platform.Gap(*r.Objective, r.Bound.Value)
 	r.Gap = &gap
-	// The bound may be a certified one, preferred to one of a search that is higher.
+	// The bound may be a certified one, preferred to a higher one of a search.
 	closes := func(b Bound) bool {
 		return len(b.Assumptions) == 0 && platform.Gap(*r.Objective, b.Value) <= Tolerance
 	}
@@ -408,10 +404,9 @@ func (r *Result) judge() {
 	}
 }
 
-// JudgeTogether gives every result the bounds that any of them knows. It returns
-// the best of them all that holds for every plan and, if one with assumptions is
-// better, that; nil: there is none. Whoever proves that there is no plan, where
-// another has one, has failed.
+// JudgeTogether gives every result the bounds of all results. It returns the best bound on all plans and, if a
+// bound with assumptions is better, that one; nil: none. A result that proves infeasibility fails if another has a
+// plan.
 func JudgeTogether(results []*Result) (bound, conditional *Bound) {
 	if k := slices.IndexFunc(results, func(r *Result) bool { return r.Status == Feasible || r.Status == Optimal && r.Plan != nil }); k >= 0 {
 		for _, r := range results {

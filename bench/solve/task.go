@@ -19,8 +19,8 @@ import (
 	"workbench/solvers"
 )
 
-// Task returns what the MILPs of a method are solved with under the setting,
-// starting from a plan or nil. OnProgress hears of it under the name of a phase.
+// Task returns the settings for the MILPs of a method, starting from a plan or nil. OnProgress receives their
+// progress with the name of the phase.
 func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulation.Task {
 	began := time.Now()
 	t := &formulation.Task{
@@ -59,9 +59,9 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 	return t
 }
 
-// UpdateIncumbent is the rule of methods made of others: of the plans that these find it keeps
-// p if that is better than the one there is, by its replay and not by what is claimed
-// of it. A plan that breaks a rule costs itself only, and is told. nil is none.
+// UpdateIncumbent keeps p if it is better than the current plan, by its replay and not by its declared objective.
+// Methods composed of others use it. A plan that violates a rule is reported and otherwise ignored. nil is no
+// plan.
 func (out *Outcome) UpdateIncumbent(in *Instance, p *plan.Plan) {
 	if p == nil || p == out.Plan {
 		return
@@ -84,7 +84,7 @@ func (out *Outcome) UpdateIncumbent(in *Instance, p *plan.Plan) {
 	out.Plan, out.objective = p, objective
 }
 
-// replay replays a plan. One that breaks a rule is an error.
+// replay replays a plan. The error describes the rule that the plan violates.
 func (in *Instance) replay(p *plan.Plan) (*plan.Report, error) {
 	report, err := verify.Replay(in.Instance, p)
 	switch {
@@ -96,7 +96,7 @@ func (in *Instance) replay(p *plan.Plan) (*plan.Report, error) {
 	return report, nil
 }
 
-// AddResult takes over what came of a task.
+// AddResult records the result of a task.
 func (out *Outcome) AddResult(r *formulation.Result) {
 	if r.Plan != nil || out.Plan == r.Refused {
 		out.Plan = r.Plan
@@ -123,8 +123,8 @@ func (out *Outcome) Remark(note string) {
 	out.Note += note
 }
 
-// certify makes a certificate that the objective of a program is at least target
-// seconds, or as near to it as ctx and the level allow.
+// certify returns a certificate that the objective of a program is at least target seconds, or as near to target
+// as ctx and the level allow.
 func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Program, target float64,
 	l formulation.Level,
 ) (*certificate.Certificate, error) {
@@ -156,9 +156,8 @@ func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Prog
 	return r.Certificate, nil
 }
 
-// openLP loads a model where its relaxations can be solved again and again: in the
-// backend's library or, if that cannot, in that of LP. Whose multipliers they are is
-// of no importance to their check.
+// openLP loads a model whose relaxations are solved repeatedly. It uses the backend's library or, if that cannot
+// keep models, that of LP. The check of multipliers does not depend on their origin.
 func (s *Setting) openLP(d *milp.Data) (maker string, lp solvers.LP, err error) {
 	lp, err = solvers.OpenLP(s.Backend, d)
 	if s.LP == nil || !errors.Is(err, solvers.ErrUnsupported) {
@@ -168,8 +167,7 @@ func (s *Setting) openLP(d *milp.Data) (maker string, lp solvers.LP, err error) 
 	return s.LP.Name(), lp, err
 }
 
-// head is what a certificate says of where its program comes from. Sizes are in
-// bytes, as in files.
+// head returns the part of a certificate that identifies its program. Sizes are in bytes, as in files.
 func (s *Setting) head(in *Instance, p *formulation.Program, maker string) (certificate.Certificate, error) {
 	platform, err := json.Marshal(s.Platform.InBytes(in.Unit()))
 	if err != nil {
@@ -185,7 +183,7 @@ func (s *Setting) head(in *Instance, p *formulation.Program, maker string) (cert
 	}, nil
 }
 
-// describe returns the size of a model, nil of none.
+// describe returns the size of a model, nil for nil.
 func describe(m *milp.Model) *Formulation {
 	if m == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package solve runs one method on one instance, from the loading of the instance to
-// a result that is verified and judged: problems, methods and results as they are
-// seen by everything that runs them.
+// Package solve runs one method on one instance, from the loading of the instance to a verified and judged result.
+// It defines problems, methods and results for all packages that run them.
 package solve
 
 import (
@@ -28,87 +27,86 @@ import (
 	"workbench/solvers"
 )
 
-// DefaultSlots is S where the user does not say: the 500 of [004] 2.4.2.
+// DefaultSlots is the default of S: the 500 of [004] 2.4.2.
 const DefaultSlots = 500
 
-// Kind says what a method promises.
+// Kind is the guarantee of a method.
 type Kind string
 
 const (
-	Heuristic Kind = "heuristic" // a plan, no promise
+	Heuristic Kind = "heuristic" // a plan without a guarantee
 	Exact     Kind = "exact"     // a plan and, given time, the proof that it is optimal
 	Relaxed   Kind = "bound"     // a proven bound only
 )
 
-// Problem describes a problem: one value each, in package method, from which the
-// commands, sweeps, pictures and reports take all they need to know of it.
+// Problem describes a problem. Package method has one value for each; commands, sweeps, pictures and reports take
+// from it all they need.
 type Problem struct {
 	Name      string   // as on the command line
-	Aliases   []string // other names that the command line takes
+	Aliases   []string // other names accepted on the command line
 	Title     string
 	Source    string   // "[001]"
-	Objective string   // what is minimised, with its unit
-	Defaults  []string // solve without --method uses the first that takes the instance
+	Objective string   // the minimised quantity, with its unit
+	Defaults  []string // solve without --method uses the first that supports the instance
 	Example   string   // instance used by solve without INSTANCE
-	// Takes are the kinds of instance there are methods for.
+	// Takes are the kinds of instance that its methods support.
 	Takes []string
-	// Objective's word in tables: "period" or "makespan".
+	// Word is the name of the objective in tables: "period" or "makespan".
 	Word string
-	// Slots says that memory is counted in slots of unit size, not in bytes.
+	// Slots reports that memory is counted in slots of unit size, not in bytes.
 	Slots bool
-	// Parallel says that there are several GPUs, and what a pipeline needs
-	// beside: weight copies and a memory model.
+	// Parallel reports that there are several GPUs, so that a pipeline also needs weight copies and a memory
+	// model.
 	Parallel bool
-	// Models says that plans of chains count what platform.Model says.
+	// Models reports that plans of chains depend on platform.Model.
 	Models bool
-	// Scheduled says that micro-batches pass through stages: there are numbers of them,
-	// placements and objectives.
+	// Scheduled reports that micro-batches pass through stages: it has numbers of micro-batches, placements and
+	// objectives.
 	Scheduled bool
-	// Objectives are what may be minimised, the default first; nil: there is no choice.
+	// Objectives lists the possible objectives, the default first; nil: there is no choice.
 	Objectives []string
-	// Moved returns the bytes that a plan sends to the host as part of all
-	// activations that could leave; what is sent twice counts twice. nil: nothing
-	// is sent.
+	// Moved returns the bytes that a plan offloads, as a fraction of all activations that can be offloaded;
+	// repeated transfers count repeatedly. nil: there are no transfers.
 	Moved func(*Instance, *plan.Plan) float64
-	// Memory and Bandwidth are the defaults of the flags, as a user would
-	// write them; no Bandwidth: nothing is transferred.
+	// Memory and Bandwidth are the defaults of the flags, in the user's notation; no Bandwidth: there are no
+	// transfers.
 	Memory, Bandwidth string
-	// OwnMemory is the limit that an instance comes with, written like Memory; "": it
-	// comes with none. nil: no instance does.
+	// OwnMemory returns the limit that an instance declares, in the notation of Memory; "": it declares none. nil:
+	// no instance does.
 	OwnMemory func(*Instance) string
-	// Range returns the least memory for which a plan exists and the memory
-	// beyond which more does not help, in bytes: what percentages refer to.
+	// Range returns the minimum memory for which a plan exists and the memory beyond which more does not help, in
+	// bytes. Percentages refer to it.
 	Range func(*Instance) (low, high float64)
-	// Holds says what takes the low end of Range where less may do; nil: below it nothing
-	// fits, and methods say why.
+	// Holds describes what needs the low end of Range where less may suffice; nil: below it nothing fits, and
+	// methods say why.
 	Holds func(*Instance) string
-	// Apart says that memory is that of activations, as in the papers: weights and
-	// what goes with them are resident and counted apart, see Budget.
+	// Apart reports that memory counts only activations, as in the papers: weights and related state are resident
+	// and counted separately, see Budget.
 	Apart bool
-	// Fit reports an instance or platform on which no method can work, as an
-	// error of the user's. Below the least memory is no such case.
+	// Fit returns a user error for an instance or platform that no method supports. Too little memory is no such
+	// case.
 	Fit func(*Instance, platform.Platform) error
-	// Meets reports whether a plan is one of those that a bound under an assumption
-	// binds, and whether the assumption is known; nil: plan.Plan.Meets.
+	// Meets reports whether a plan satisfies an assumption of a bound, and whether the assumption is known; nil:
+	// plan.Plan.Meets.
 	Meets func(in *Instance, p *plan.Plan, assumption string) (meets, known bool)
-	// Bound returns the closed-form bounds, the best first; never empty.
+	// Bound returns the best closed-form bound.
 	Bound func(*Instance, Setting) Bound
 	// Methods returns the table of methods, in the order in which reports list
 	// them.
 	Methods func() []*Method
-	// Does says what a plan does, by its operations: "12 computations, 3 offloads".
-	// Times says where the time of a verified plan goes.
+	// Does describes a plan by its operations: "12 computations, 3 offloads". Times splits the step time of a
+	// verified plan.
 	Does  func(*plan.Plan) string
 	Times func(*Instance, *Result) []Line
-	// Timeline draws plans, Tensors says what they take and give back in memory.
+	// Timeline draws plans, Tensors lists their allocations.
 	Timeline timeline.Drawer
 	Tensors  allocator.Tracer
-	// Subjects are random instances with the truth about them, for the checks of
-	// formulations and methods, and Tiny by kind of instance one small enough to read
-	// every row of its models: as on the command line, or a file's text.
+	// Subjects are generators of random instances with exhaustive search, for the checks of formulations and
+	// methods. Tiny has, by kind of instance, one whose models are small enough to read: a name as on the command
+	// line, or the text of a file.
 	Subjects []*testcase.Subject
 	Tiny     map[string]string
-	// Late says that plans may give memory back later than they do.
+	// Late reports that plans may free memory later than they do.
 	Late bool
 }
 
@@ -120,79 +118,71 @@ type Method struct {
 	Summary     string // one line
 	Complexity  string
 	Assumptions []string
-	Solver      bool // needs a MILP backend
-	// Parts are the methods of the same problem that it is made of: its plan and bound
-	// are never worse than those of each of them alone within the same limit.
+	Solver      bool // requires a MILP backend
+	// Parts lists the methods of the same problem that it runs: its plan and bound are never worse than those of
+	// each of them alone within the same limit.
 	Parts []string
-	// Unverified says that plans may break the memory limit, because the
-	// source's do: such a plan is reported as what it is.
+	// Unverified reports that plans may exceed the memory limit, as those of the source do. Such a plan is
+	// reported with its violation.
 	Unverified bool
-	// Replicas says that it plans stages of pipelines that are on several processors.
+	// Replicas reports that it plans pipeline stages that are replicated on several processors.
 	Replicas bool
-	// Slots is into how many slots it divides the memory where the setting does
-	// not say; 0: into none.
+	// Slots is the number of slots into which it divides the memory by default; 0: none.
 	Slots int
-	// Takes are the kinds of instance it works on; nil: all of the problem's.
+	// Takes lists the kinds of instance that it supports; nil: all of the problem's.
 	Takes []string
 	Run   func(context.Context, *Instance, Setting) (*Outcome, error)
-	// Curve makes the whole trade-off from one run, up to so many bytes; nil:
-	// the method has to be run for each memory limit.
+	// Curve computes the whole trade-off in one run, up to most bytes; nil: the method is run for each memory
+	// limit.
 	Curve func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error)
 }
 
-// Setting is everything a method is given beside the instance.
+// Setting is the input of a method in addition to the instance.
 type Setting struct {
 	Platform platform.Platform
-	// Budget is what a whole GPU goes to, of which Platform.Memory is left; nil: the
-	// memory was given.
+	// Budget is the division of a whole GPU, whose remainder is Platform.Memory; nil: the memory was given.
 	Budget *Budget
-	// Time limit of the method; 0: none. Methods stop at it and return what
-	// they have.
+	// Time limits the method; 0: no limit. Methods stop at it and return their results so far.
 	Time time.Duration
-	// Spent is the part of Time that passed before Run: reading the instance, its view and
-	// range. A tenth of Time is left to the method in any case.
+	// Spent is the part of Time that passed before Run: reading the instance, its view and range. The method
+	// always gets at least a tenth of Time.
 	Spent time.Duration
 	// Gap is the relative gap at which a proof counts as closed.
 	Gap     float64
 	Seed    int
 	Threads int
-	// MemoryModel is the model in which a pipeline has to fit: plan.StageModel
-	// or plan.TaskModel; "": the latter.
+	// MemoryModel is the memory model of a pipeline: plan.StageModel or plan.TaskModel; "": the latter.
 	MemoryModel string
-	// Slots is S, into how many slots methods that count in slots divide the
-	// memory; 0: the method's own number.
+	// Slots is S, the number of slots into which slot-based methods divide the memory; 0: the method's default.
 	Slots int
-	// Backend solves the MILPs of methods that need one, LP the linear programs behind their
-	// certificates where Backend's library keeps none; nil: then there are no certificates.
+	// Backend solves the MILPs of methods that need one. LP solves the linear programs of their certificates where
+	// Backend's library cannot keep them; nil: no certificates then.
 	Backend, LP solvers.Backend
-	// Missing is why the library of Backend is not there; nil: it is.
+	// Missing says why the library of Backend is unavailable; nil: it is available.
 	Missing error
-	// OnProgress hears of every better plan or bound, from one goroutine at a
-	// time.
+	// OnProgress is called for every better plan or bound, from one goroutine at a time.
 	OnProgress func(Progress)
-	// Certify says how much of a solver's word is checked; "": all of it.
+	// Certify is the level of certification of solver bounds; "": full.
 	Certify formulation.Level
-	// Document asks for a model, and a certificate of its bound, even where a search
-	// has proved the bound.
+	// Document requests a model, and a certificate of its bound, even where a search has proved the bound.
 	Document bool
-	problem  string // that Run runs
-	// Relax asks for the LP relaxation.
+	problem  string // of Run
+	// Relax solves the LP relaxation.
 	Relax bool
 	// Log receives the backend's own log.
 	Log io.Writer
 }
 
-// Progress is a snapshot of a running method. NaN and ∓Inf say that there is
-// no plan or no bound yet.
+// Progress is a snapshot of a running method. NaN and ∓Inf stand for a missing plan or bound.
 type Progress struct {
-	Phase     string // what is going on: "greedy", "search", "milp"
+	Phase     string // the current phase: "greedy", "search", "milp"
 	Elapsed   time.Duration
 	Objective float64
 	Bound     float64
 	Nodes     int64
 }
 
-// of returns the setting with what the method says where it says nothing.
+// WithDefaults returns the setting with the method's defaults where it has none.
 func (s Setting) WithDefaults(m *Method) Setting {
 	if s.Slots == 0 {
 		s.Slots = m.Slots
@@ -203,40 +193,38 @@ func (s Setting) WithDefaults(m *Method) Setting {
 // Outcome is what a method found.
 type Outcome struct {
 	Plan      *plan.Plan // nil: none
-	objective float64    // of a plan that UpdateIncumbent has kept
-	// Refused are plans that UpdateIncumbent has not kept because they break a rule, one of each
-	// method.
+	objective float64    // of a plan kept by UpdateIncumbent
+	// Refused lists plans that UpdateIncumbent rejected because they violate a rule, one of each method.
 	Refused []Refusal
-	// Bounds are the lower bounds of the objective that the run produced, in any
-	// order. One that has a solver's word only becomes a claim.
+	// Bounds are the lower bounds on the objective that the run produced, in any order. An uncertified solver
+	// bound becomes a claim.
 	Bounds []Bound
-	// Claims are what solvers say and nobody checked.
+	// Claims are uncertified solver bounds.
 	Claims []proof.Claim
-	// Model is the MILP that Solver is the answer to, the last one; nil: none was
-	// solved. It is what the result describes and what is exported.
+	// Model is the last MILP solved, with the result Solver; nil: none was solved. It is what the result describes
+	// and exports.
 	Model  *milp.Model
 	Solver *solvers.Result
-	// Infeasible certifies that the instance has no plan that keeps what it supposes.
+	// Infeasible certifies that no plan exists that satisfies the assumptions in Supposing.
 	Infeasible *certificate.Certificate
 	Supposing  []string
-	// Stopped says that a limit or an interruption ended the method early.
+	// Stopped reports that a limit or an interruption ended the method early.
 	Stopped bool
-	// Ended says why the method ended where it knows better than that.
+	// Ended is the reason why the method ended, where it is more precise than Stopped.
 	Ended proof.Ended
 	Note  string
 }
 
-// Refusal says why a plan of a method was refused.
+// Refusal is the reason why a plan of a method was rejected.
 type Refusal struct {
 	Method string
 	Err    error
 }
 
-// Bound is a lower bound on the objective of an instance, with who proved it and
-// how.
+// Bound is a lower bound on the objective of an instance, with its origin and proof.
 type Bound = proof.Bound
 
-// Formulation says which model a backend was given, and its size.
+// Formulation describes the model that a backend solved, and its size.
 type Formulation struct {
 	Name        string `json:"name"`
 	Version     string `json:"version"`
@@ -246,8 +234,7 @@ type Formulation struct {
 	Nonzeros    int    `json:"nonzeros"`
 }
 
-// SubjectOf returns the subject that a formulation of the problem is checked on, nil
-// if there is none.
+// SubjectOf returns the test subject for a formulation of the problem, nil if there is none.
 func (p *Problem) SubjectOf(f formulation.Formulation) *testcase.Subject {
 	for _, s := range p.Subjects {
 		if s.Kind == f.Kind && s.Staged == f.Staged {
@@ -257,8 +244,7 @@ func (p *Problem) SubjectOf(f formulation.Formulation) *testcase.Subject {
 	return nil
 }
 
-// Accepts reports an instance that the problem has no methods for as an error
-// of the user's.
+// Accepts returns a user error for an instance that no method of the problem supports.
 func (p *Problem) Accepts(in *Instance) error {
 	if slices.Contains(p.Takes, in.Kind()) {
 		return nil
@@ -276,10 +262,10 @@ func (p *Problem) Accepts(in *Instance) error {
 	return InputError(fmt.Errorf("%s is about %s and %s is a %s%s", p.Name, KindWords(p.Takes), in.Name, KindWord(in.Kind()), hint))
 }
 
-// Write writes a value of the objective, or a bound on it, for a person.
+// Write formats a value of the objective, or a bound on it.
 func (p *Problem) Write(objective float64) string {
 	if p.Word == lifetimes.TotalPenalty {
-		return strconv.FormatFloat(math.Round(1000*objective)/1000, 'f', -1, 64) // certified bounds stop short of a millionth
+		return strconv.FormatFloat(math.Round(1000*objective)/1000, 'f', -1, 64) // certified bounds may be a millionth below the value
 	}
 	if plan.MinimisesMemory(p.Name) {
 		return platform.FormatBytes(objective)
@@ -287,7 +273,7 @@ func (p *Problem) Write(objective float64) string {
 	return platform.FormatSeconds(objective)
 }
 
-// Unit returns the unit of the objective in files: s, B, or 1 for penalties and for costs that have none.
+// Unit returns the unit of the objective in files: s, B, or 1 for penalties and for costs without a unit.
 func (p *Problem) Unit() string {
 	switch {
 	case p.Word == lifetimes.TotalPenalty || p.Slots:
@@ -298,8 +284,7 @@ func (p *Problem) Unit() string {
 	return "s"
 }
 
-// DefaultMemory returns the memory limit used where none is given, as a user
-// would write it: the instance's own, if it has one.
+// DefaultMemory returns the default memory limit, in the user's notation: the instance's own, if it declares one.
 func (p *Problem) DefaultMemory(in *Instance) string {
 	if p.OwnMemory != nil {
 		if own := p.OwnMemory(in); own != "" {
@@ -309,12 +294,12 @@ func (p *Problem) DefaultMemory(in *Instance) string {
 	return p.Memory
 }
 
-// Accepts reports whether the method works on this kind of instance.
+// Accepts reports whether the method supports this kind of instance.
 func (m *Method) Accepts(in *Instance) bool {
 	return m.Takes == nil || slices.Contains(m.Takes, in.Kind())
 }
 
-// Kinds returns the kinds of instance the method works on.
+// Kinds returns the kinds of instance that the method supports.
 func (m *Method) Kinds(p *Problem) []string {
 	if m.Takes == nil {
 		return p.Takes
@@ -324,17 +309,16 @@ func (m *Method) Kinds(p *Problem) []string {
 
 // Tradeoff is the whole curve of a method on an instance, from one run.
 type Tradeoff struct {
-	// Points are the breakpoints: from Memory on, Makespan is reached. Memory
-	// increases, makespan decreases.
+	// Points are the breakpoints: Makespan is attained from Memory on. Memory increases, makespan decreases.
 	Points []Breakpoint
-	// Plan makes the plan of a memory limit.
+	// Plan returns the plan for a memory limit.
 	Plan func(memory float64) (*plan.Plan, error)
-	// By says who proves that nothing is faster, at any limit; empty: nobody.
+	// By names the proof that nothing is faster, at any limit; empty: none.
 	By string
 }
 
-// Least is the makespan that is reached within a memory, rounded down by what a product and a
-// sum for each kind of operation may have been rounded up; NaN if there is no plan. O(breakpoints).
+// Least returns the makespan attained within a memory, NaN if there is no plan. It is rounded down by the possible
+// rounding error of one product and one sum for each kind of operation. O(breakpoints).
 func (t *Tradeoff) Least(memory float64) float64 {
 	best := math.NaN()
 	for _, b := range t.Points {

@@ -10,16 +10,16 @@ import (
 	"workbench/model/platform"
 )
 
-// A Line is a labelled line of a printed plan: "step time", "109.9 ms".
+// Line is a labelled line of a printed plan: "step time", "109.9 ms".
 type Line struct{ Label, Text string }
 
-// A Count is operations that are counted together when a plan is described.
+// Count describes operations that are counted together in the description of a plan.
 type Count struct {
 	Word string // "computations"
 	Ops  []string
 }
 
-// Counts returns a description of plans: "12 computations, 3 offloads".
+// Counts returns a function that describes plans: "12 computations, 3 offloads".
 func Counts(list ...Count) func(*plan.Plan) string {
 	return func(p *plan.Plan) string {
 		var parts []string
@@ -40,7 +40,7 @@ func Counts(list ...Count) func(*plan.Plan) string {
 	}
 }
 
-// one is a word for several operations as it is of one.
+// one returns the singular of a plural.
 func one(several string) string {
 	for _, end := range [][2]string{{"ies", "y"}, {"ches", "ch"}, {"s", ""}} {
 		if stem, is := strings.CutSuffix(several, end[0]); is {
@@ -50,14 +50,14 @@ func one(several string) string {
 	return several
 }
 
-// RecomputeTime splits the step time of a plan in which nothing waits into compute and recompute.
+// RecomputeTime splits the step time of a plan without idle time into compute and recompute.
 func RecomputeTime(in *Instance, r *Result) []Line {
 	compute := in.Compute()
 	return stepTime(r.Report.Makespan, compute, part{noRounding(r.Report.Makespan-compute, compute), "recompute"})
 }
 
-// Waiting splits the step time of a plan with transfers into compute, recompute if plans of the
-// problem recompute, and the time in which the GPU waits.
+// Waiting splits the step time of a plan with transfers into compute, recompute if plans of the problem recompute,
+// and GPU idle time.
 func Waiting(recomputes bool) func(*Instance, *Result) []Line {
 	return func(in *Instance, r *Result) []Line {
 		compute, busy := in.Compute(), 0.0
@@ -75,7 +75,7 @@ func Waiting(recomputes bool) func(*Instance, *Result) []Line {
 	}
 }
 
-// A part is some time of a step.
+// part is a component of a step time.
 type part struct {
 	seconds float64
 	name    string
@@ -92,7 +92,7 @@ func stepTime(total, compute float64, parts ...part) []Line {
 	return []Line{{"step time", b.String()}}
 }
 
-// noRounding returns a part of a whole, 0 for what the rounding of sums leaves.
+// noRounding returns part, or 0 if it is within the rounding error of sums of whole.
 func noRounding(part, whole float64) float64 {
 	if part < plan.Tolerance*whole {
 		return 0
