@@ -17,14 +17,13 @@ import (
 //go:embed quick.yaml nightly.yaml papers.yaml
 var shipped embed.FS
 
-// Builtin returns the names of the specifications that come with the program.
+// Builtin returns the names of the built-in specifications.
 func Builtin() []string { return []string{"quick", "nightly", "papers"} }
 
-// mostBytes is larger than any specification a person writes.
+// mostBytes exceeds the size of any specification written by hand.
 const mostBytes = 1 << 20
 
-// Open reads a specification by name: one of those that come with the program,
-// or a file.
+// Open reads a specification by name: a built-in one or a file.
 func Open(name string) (*Spec, error) {
 	if slices.Contains(Builtin(), name) {
 		text, err := shipped.ReadFile(name + ".yaml")

@@ -19,19 +19,17 @@ import (
 	"workbench/model/zoo"
 )
 
-// Expansion is what a specification stands for.
+// Expansion is the list of tasks of a specification.
 type Expansion struct {
 	Tasks []sweep.Task
-	// Files are the instances that come from files, by digest: a sweep keeps
-	// copies of them, so that it can go on without.
+	// Files are the instances from files, by digest. A sweep keeps copies of them, so that it can continue without
+	// the files.
 	Files map[string]*solve.Instance
 }
 
-// Expand returns the tasks, in an order that depends on the specification
-// alone: repetitions one after the other, in each the experiments, in each the
-// instances. version is that of the code. Every instance is read once for each
-// entry that names it, and the ends of its memory range are computed. Tasks
-// that are the same are there once.
+// Expand returns the tasks, in an order that depends only on the specification: by repetition, then by experiment,
+// then by instance. version is that of the code. Every instance is read once for each entry that names it, and its
+// memory range is computed. Duplicate tasks are removed.
 func (s *Spec) Expand(ctx context.Context, version string) (*Expansion, error) {
 	x := &expansion{r: &reader{file: s.File}, spec: s, version: version, seen: map[string]bool{}, known: map[string]*solve.Instance{}}
 	x.files = map[string]*solve.Instance{}
@@ -60,7 +58,7 @@ type expansion struct {
 
 // experiment appends the tasks of one grid.
 func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
-	used := map[string]bool{} // methods and problems that work on some instance
+	used := map[string]bool{} // methods and problems that support some instance
 	for _, src := range e.instances {
 		for _, name := range x.instanceNames(src) {
 			if err := ctx.Err(); err != nil {
@@ -95,7 +93,7 @@ func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
 	return nil
 }
 
-// instanceNames returns what an entry stands for, in order.
+// instanceNames returns the names of instances of an entry, in order.
 func (x *expansion) instanceNames(src source) []string {
 	if src.names != nil {
 		return src.names
@@ -130,7 +128,7 @@ func (x *expansion) path(name string) string {
 	return filepath.Join(x.spec.Dir, filepath.FromSlash(name))
 }
 
-// load reads an instance once for each model of memory, by which its range is counted.
+// load reads an instance once for each memory model, on which its range depends.
 func (x *expansion) load(name, model string) (*solve.Instance, error) {
 	if in := x.known[name+" "+model]; in != nil {
 		return in, nil
@@ -202,7 +200,7 @@ func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, mode
 	}
 }
 
-// fits refuses what no method can work with.
+// fits returns an error for a platform that no method supports.
 func fits(p *solve.Problem, in *solve.Instance, at platform.Platform) error {
 	if math.IsNaN(at.Memory) || math.IsInf(at.Memory, 0) {
 		return errors.New("the ends of its memory range are not known; give the memory in bytes")
@@ -219,8 +217,7 @@ func defaultMemory(p *solve.Problem, in *solve.Instance) memory {
 	return memory{name, m}
 }
 
-// methodsFor returns the methods of p that the experiment names and that work on
-// the instance.
+// methodsFor returns the methods of p that the experiment names and that support the instance.
 func (e *Experiment) methodsFor(p *solve.Problem, in *solve.Instance) (list []*solve.Method) {
 	named := func(values []value, name string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return v.text == name || v.text == "all" })
@@ -233,7 +230,7 @@ func (e *Experiment) methodsFor(p *solve.Problem, in *solve.Instance) (list []*s
 	return list
 }
 
-// place is a platform and the model of its memory.
+// place is a platform with a memory model.
 type place struct {
 	platform.Platform
 	model string
@@ -258,10 +255,10 @@ func (e *Experiment) platforms(p *solve.Problem) []place {
 		list = product(list, orDefault(e.replicas, false), func(x *place, v bool) { x.Replicas = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
-	if p.Parallel && p.Scheduled { // as solve has it where nothing is said
+	if p.Parallel && p.Scheduled { // the default of solve
 		list[0].Model = stages.Torch
 	}
-	if p.Scheduled { // what is not said follows from the instance
+	if p.Scheduled { // missing values follow from the instance
 		if !p.Parallel {
 			list = product(list, orDefault(e.processors, 0), func(x *place, v int) { x.Processors = v })
 		}
@@ -284,8 +281,8 @@ func product[T, V any](list []T, values []V, set func(*T, V)) (out []T) {
 	return out
 }
 
-// method appends the tasks of one method at one place: none where stages may be replicated and it
-// plans no such.
+// method appends the tasks of one method at one place. There are none if stages may be replicated and the method
+// does not support that.
 func (x *expansion) method(e *Experiment, in *solve.Instance, p *solve.Problem, m *solve.Method, at place, memoryName string) {
 	if at.Replicas && !m.Replicas {
 		return

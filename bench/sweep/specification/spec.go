@@ -1,7 +1,6 @@
-// Package specification reads what a sweep is to do: a YAML file that names instances,
-// problems, methods and limits, every list of which is an axis of a grid. It is
-// checked as a whole, each mistake with line, column and what would be right,
-// and expanded into tasks in an order that depends on the file alone.
+// Package specification reads the specification of a sweep: a YAML file that names instances, problems, methods
+// and limits. Every list is an axis of a grid. The file is checked as a whole; each error has a line, a column and
+// a correction. It is expanded into tasks in an order that depends only on the file.
 package specification
 
 import (
@@ -22,22 +21,22 @@ import (
 	"workbench/model/zoo"
 )
 
-// Format of specifications, if they say one.
+// Format is the format of specifications; they may omit it.
 const Format = "workbench.sweep/v1"
 
 // Spec is a specification. Paths in it are relative to Dir.
 type Spec struct {
 	Name        string
 	Description string
-	File        string // as it was named, for errors
+	File        string // as given, for errors
 	Dir         string
 	Text        []byte
-	Plans       bool // are kept
+	Plans       bool // store plans
 	Experiments []Experiment
 }
 
-// Experiment is a grid: every method of every problem on every instance that it
-// works on, at each combination of the axes that apply to it.
+// Experiment is a grid: every method of every problem on every instance that it supports, at each combination of
+// the axes that apply to it.
 type Experiment struct {
 	node      ast.Node
 	Problems  []*solve.Problem
@@ -54,8 +53,8 @@ type source struct {
 	glob  string   // a pattern of files
 }
 
-// axes are the lists that may stand beside experiments, as defaults, or in one.
-// Empty: the problem's default.
+// axes are the lists that may appear at the top level, as defaults, or in an experiment. Empty: the problem's
+// default.
 type axes struct {
 	memory       []memory
 	bandwidth    []float64
@@ -75,24 +74,23 @@ type axes struct {
 	timeLimit    []float64 // seconds; 0: none
 	repetitions  int
 	taskMemory   int64 // bytes; 0: no limit
-	// own are the keys that stand in the experiment itself: those that apply to
-	// none of its problems are mistakes.
+	// own holds the keys of the experiment itself: those that apply to none of its problems are errors.
 	own map[string]ast.Node
 }
 
-// memory is a limit as it is written and as it is read.
+// memory is a limit as written and as parsed.
 type memory struct {
 	name string
 	platform.MemorySpec
 }
 
-// Defaults of what is not given.
+// Defaults.
 const (
 	defaultTimeLimit  = 60      // seconds
 	defaultTaskMemory = 4 << 30 // bytes
 )
 
-// The most that a specification may ask for: more is a slip of the keyboard.
+// The maximum sizes of a specification: larger values are typing errors.
 const (
 	mostTasks       = 1_000_000
 	mostRepetitions = 10_000
@@ -101,8 +99,8 @@ const (
 	mostThreads     = 1024
 )
 
-// Parse reads a specification. file is what errors call it; paths in it are
-// relative to dir. The error joins everything that is wrong, each an [Error].
+// Parse reads a specification. file is its name in errors; paths in it are relative to dir. The error joins all
+// errors, each an [Error].
 func Parse(file, dir string, text []byte) (*Spec, error) {
 	r := &reader{file: file}
 	s := &Spec{File: file, Dir: dir, Text: text, Plans: true}
@@ -115,8 +113,7 @@ func Parse(file, dir string, text []byte) (*Spec, error) {
 	return s, nil
 }
 
-// read reads the document: the defaults before the experiments, wherever they
-// stand.
+// read reads the document: the defaults before the experiments, whatever their order in the file.
 func (s *Spec) read(r *reader, root ast.Node) {
 	defaults := axes{
 		backends: []string{backends.Names()[0]}, seeds: []int{0}, threads: []int{1}, gap: []float64{0},
@@ -169,7 +166,7 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 	e = Experiment{node: n, axes: defaults}
 	e.own = map[string]ast.Node{}
 	known := e.fields(r)
-	doubtful := false // a problem that is not known may have the methods that are not
+	doubtful := false // an unknown problem may have the unknown methods
 	for _, name := range []string{"problem", "problems"} {
 		known[name] = func(n ast.Node) {
 			for _, v := range r.scalars(n, name) {
@@ -232,8 +229,8 @@ func (e *Experiment) checkMethods(r *reader) {
 	}
 }
 
-// checkAxes reports axes of this experiment that none of its problems has, and
-// a grid beyond all bounds, before anybody makes it.
+// checkAxes reports axes of this experiment that none of its problems has, and a grid that is too large, before it
+// is expanded.
 func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
@@ -360,12 +357,10 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 	return known
 }
 
-// leastTaskMemory is what a process takes that does nothing yet, and room for
-// small things.
+// leastTaskMemory is the memory of an idle process plus a margin for small tasks.
 const leastTaskMemory = 64 << 20
 
-// each reads the values of an axis. A value that is there twice is an error:
-// its tasks would be the same.
+// each reads the values of an axis. A repeated value is an error: its tasks would be duplicates.
 func each[T comparable](r *reader, n ast.Node, what string, read func(*reader, value) (T, bool)) (list []T) {
 	for _, v := range r.scalars(n, what) {
 		x, ok := read(r, v)
@@ -452,11 +447,11 @@ func network(r *reader, n ast.Node, name string) (zoo.Entry, bool) {
 	return zoo.Entry{}, false
 }
 
-// mostGrid is the most networks one entry may stand for.
+// mostGrid limits the networks of one entry.
 const mostGrid = 10_000
 
-// readGrid reads {zoo: NAME, parameter: [values], …}: the names of all networks
-// of the grid, the last parameter changing first.
+// readGrid reads {zoo: NAME, parameter: [values], …} and returns the names of all networks of the grid; the last
+// parameter varies fastest.
 func readGrid(r *reader, n ast.Node) (source, bool) {
 	pairs, ok := r.pairs(n, "an instance")
 	if !ok {
@@ -523,7 +518,7 @@ func checkParameters(r *reader, e zoo.Entry, pairs []pair) {
 	}
 }
 
-// orDefault is the list, or a list of the default.
+// orDefault returns the list, or the default as a list of one element if it is empty.
 func orDefault[T any](list []T, otherwise T) []T {
 	if len(list) == 0 {
 		return []T{otherwise}

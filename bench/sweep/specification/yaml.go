@@ -14,7 +14,7 @@ import (
 	"workbench/model/nearest"
 )
 
-// Error is one mistake in a specification.
+// Error is one error in a specification.
 type Error struct {
 	File         string
 	Line, Column int // from 1
@@ -25,20 +25,20 @@ func (e Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
 }
 
-// Unwrap makes every mistake the user's.
+// Unwrap marks every error as a user error.
 func (e Error) Unwrap() error { return solve.ErrInput }
 
-// mostErrors is how many mistakes are worth reading at once.
+// mostErrors limits the number of reported errors.
 const mostErrors = 20
 
-// reader walks a YAML document and collects what is wrong with it.
+// reader walks a YAML document and collects errors.
 type reader struct {
 	file    string
 	anchors map[string]ast.Node
 	errs    []Error
 }
 
-// value is a scalar and where it stands.
+// value is a scalar with its position.
 type value struct {
 	text string
 	node ast.Node
@@ -52,7 +52,7 @@ func (r *reader) errorf(n ast.Node, format string, args ...any) {
 	r.errs = append(r.errs, e)
 }
 
-// start returns where a node begins: the token of a mapping is its first colon.
+// start returns the position of a node: the token of a mapping is its first colon.
 func start(n ast.Node) (line, column int) {
 	switch x := n.(type) {
 	case *ast.MappingNode:
@@ -66,7 +66,7 @@ func start(n ast.Node) (line, column int) {
 	return p.Line, p.Column
 }
 
-// err returns what was collected, in the order of the file.
+// err returns the collected errors, in the order of the file.
 func (r *reader) err() error {
 	slices.SortStableFunc(r.errs, func(a, b Error) int {
 		if a.Line != b.Line {
@@ -89,7 +89,7 @@ func (r *reader) err() error {
 // parse reads a file of one document and returns its root, nil for an error.
 func (r *reader) parse(text []byte) (root ast.Node) {
 	defer func() {
-		if p := recover(); p != nil { // a bug of the parser's is no reason to crash
+		if p := recover(); p != nil { // a bug of the parser must not crash the program
 			root = nil
 			r.errorf(nil, "cannot be read as YAML: %v", p)
 		}
@@ -124,7 +124,7 @@ func (r *reader) parse(text []byte) (root ast.Node) {
 	return root
 }
 
-// anchors collects the values that have names.
+// anchors collects the anchored values by name.
 type anchors map[string]ast.Node
 
 // Visit implements [ast.Visitor].
@@ -135,10 +135,10 @@ func (a anchors) Visit(n ast.Node) ast.Visitor {
 	return a
 }
 
-// mostAliases is how far an alias may be from its value.
+// mostAliases limits the length of a chain of aliases.
 const mostAliases = 16
 
-// resolve returns the value that a node stands for, nil after an error.
+// resolve returns the value of a node behind aliases and anchors, nil after an error.
 func (r *reader) resolve(n ast.Node) ast.Node {
 	for range mostAliases {
 		switch x := n.(type) {
@@ -161,9 +161,8 @@ func (r *reader) resolve(n ast.Node) ast.Node {
 	return nil
 }
 
-// fields calls the function of each key of a mapping. Unknown keys are errors;
-// those that begin with x- are the user's own. needed are keys that must be
-// there.
+// fields calls the function of each key of a mapping. Unknown keys are errors, except those that begin with x-.
+// needed lists the required keys.
 func (r *reader) fields(n ast.Node, what string, known map[string]func(ast.Node), needed ...string) {
 	pairs, ok := r.pairs(n, what)
 	if !ok {
@@ -250,8 +249,7 @@ func (r *reader) scalar(n ast.Node) (value, bool) {
 	return value{}, false
 }
 
-// nodes returns the elements of a list, or a value alone as a list of one. An
-// empty list is an error.
+// nodes returns the elements of a list, or a single value as a list of one. An empty list is an error.
 func (r *reader) nodes(n ast.Node, what string) []ast.Node {
 	list, ok := r.resolve(n).(*ast.SequenceNode)
 	if !ok {
