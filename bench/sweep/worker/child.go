@@ -21,17 +21,15 @@ import (
 // command is the only argument of a child.
 const command = "__task"
 
-// SolveFunc runs a task on its instance: Solve, or what tests have in its place.
+// SolveFunc runs a task on its instance: Solve, or a substitute in tests.
 type SolveFunc func(context.Context, *solve.Instance, sweep.Task) (*solve.Result, error)
 
-// ServeChild runs the task that a worker wants of this process and exits, or
-// returns at once if there is no such worker. Programs whose workers use child
-// processes, tests among them, call it first.
+// ServeChild runs the task that a worker requests of this process and exits, or returns at once if there is no
+// such worker. Programs whose workers use child processes, including tests, call it first.
 //
-// What a child gets is two frames on standard input, the task and the document
-// of its instance; what it gives is two frames on descriptor 3, the row and the
-// compressed plan. A frame is its length in 8 bytes, little-endian, and as many
-// bytes. Standard input stays open as long as the worker lives.
+// A child reads two frames on standard input, the task and the document of its instance. It writes two frames on
+// descriptor 3, the row and the compressed plan. A frame is its length in 8 bytes, little-endian, followed by that
+// many bytes. Standard input stays open while the worker lives.
 func ServeChild(solveTask SolveFunc) {
 	if len(os.Args) != 2 || os.Args[1] != command {
 		return
@@ -74,8 +72,7 @@ func serve(solveTask SolveFunc) error {
 	return errors.Join(writeFrame(w, text), writeFrame(w, plan), w.Flush())
 }
 
-// attempt runs a task and returns the row, without what only the worker knows,
-// and the compressed plan.
+// attempt runs a task and returns its row, without the fields that only the worker knows, and the compressed plan.
 func attempt(ctx context.Context, solveTask SolveFunc, t sweep.Task, instance func() (*solve.Instance, error)) (*sweep.Row, []byte) {
 	row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	in, err := instance()
@@ -100,14 +97,14 @@ func attempt(ctx context.Context, solveTask SolveFunc, t sweep.Task, instance fu
 	return row, compressed
 }
 
-// failed makes a row one of a failure.
+// failed turns a row into a failure.
 func failed(row *sweep.Row, reason, detail string) *sweep.Row {
 	row.Finished, row.Result, row.Plan = time.Now(), nil, ""
 	row.Failure = &sweep.Failure{Reason: reason, Detail: cut(detail)}
 	return row
 }
 
-// longestText is how many bytes of an explanation a row keeps.
+// longestText is the maximum length of an explanation in a row, in bytes.
 const longestText = 300
 
 func cut(s string) string {
@@ -118,13 +115,13 @@ func cut(s string) string {
 	return toValid(s[:longestText*2/3]) + mark + toValid(s[len(s)-longestText/3+len(mark):])
 }
 
-// exitAtEOF ends this process when its worker is no more.
+// exitAtEOF ends this process when its worker has died.
 func exitAtEOF(in io.Reader) {
 	_, _ = io.Copy(io.Discard, in)
 	os.Exit(1)
 }
 
-// longestFrame is more than any instance or plan has bytes.
+// longestFrame exceeds the size of any instance or plan.
 const longestFrame = 1 << 31
 
 func writeFrame(w io.Writer, b []byte) error {
@@ -146,7 +143,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	if size > longestFrame {
 		return nil, fmt.Errorf("a frame of %d bytes", size)
 	}
-	// Grown as the bytes arrive: the length may be nonsense.
+	// The buffer grows as bytes arrive: the length may be wrong.
 	b, err := io.ReadAll(io.LimitReader(r, int64(size)))
 	if err == nil && uint64(len(b)) < size {
 		err = io.ErrUnexpectedEOF

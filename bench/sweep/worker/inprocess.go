@@ -9,15 +9,14 @@ import (
 	"workbench/bench/sweep"
 )
 
-// InProcess runs tasks in this process: without the cost of a child, and
-// without its safety. A method that crashes the process ends the sweep, which
-// can be resumed; one that hangs keeps its goroutine; memory is not limited. A
-// panic is a failed row. Processor times are those of all jobs together. It is for
-// one goroutine at a time: instances remember what was computed of them.
+// InProcess runs tasks in this process, without the cost and the safety of a child. A method that crashes the
+// process ends the sweep, which can be resumed; one that hangs keeps its goroutine; memory is not limited. A panic
+// is a failed row. Processor times include those of concurrent jobs. It is for one goroutine at a time, because
+// instances cache computed values.
 type InProcess struct {
 	Instances Instances
 	Solve     SolveFunc     // nil: [Solve]
-	Grace     time.Duration // as in Isolated
+	Grace     time.Duration // see Isolated
 
 	last *solve.Instance
 }
@@ -36,7 +35,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	begun := sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	done := make(chan answer, 1)
 	last := x.last
-	x.last = nil // in use: kept again when the task is done, not when it is left behind
+	x.last = nil // in use; kept once the task is done, but not if it is abandoned
 	go func(row sweep.Row) {
 		var a answer
 		defer func() {
@@ -63,7 +62,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	case a := <-done:
 		x.last = a.used
 		if ctx.Err() != nil {
-			return nil, nil, ctx.Err() // what a method has when it is stopped is not its result
+			return nil, nil, ctx.Err() // the state of a stopped method is not its result
 		}
 		return a.row, a.plan, nil
 	case <-ctx.Done():
@@ -74,7 +73,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	}
 }
 
-// instance returns the instance of a task, that of the last one at no cost.
+// instance returns the instance of a task; it reuses that of the previous task if it is the same.
 func (x *InProcess) instance(last *solve.Instance, t sweep.Task) (*solve.Instance, error) {
 	if last != nil && last.SHA256 == t.SHA256 {
 		return last, nil

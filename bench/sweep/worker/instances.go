@@ -14,12 +14,12 @@ import (
 	"workbench/model/zoo"
 )
 
-// Instances gives a worker the instance of a task, as a file of its format.
+// Instances provides the instance of a task, as a file of its format.
 type Instances interface {
 	Document(t sweep.Task) ([]byte, error)
 }
 
-// KeepInstances writes instances into the folder of a sweep, each as a whole.
+// KeepInstances writes instances into the folder of a sweep, each atomically.
 func KeepInstances(dir string, files map[string]*solve.Instance) error {
 	if len(files) == 0 {
 		return nil
@@ -39,9 +39,8 @@ func KeepInstances(dir string, files map[string]*solve.Instance) error {
 	return nil
 }
 
-// Folder is the Instances of a sweep on this machine: built-in networks are
-// generated, files come from the folder of the sweep. It keeps those that were
-// asked for last. Its method may be called from any goroutine.
+// Folder is the Instances of a sweep on this machine: built-in networks are generated, files come from the folder
+// of the sweep. It caches the most recent ones. Its method may be called from any goroutine.
 type Folder struct {
 	Dir string
 
@@ -51,7 +50,7 @@ type Folder struct {
 	size  int
 }
 
-// mostKept is how many bytes of instances are kept in memory.
+// mostKept is the size of the cache, in bytes.
 const mostKept = 256 << 20
 
 // Document implements [Instances].
@@ -101,8 +100,7 @@ func (f *Folder) keep(sum string, doc []byte) {
 	}
 }
 
-// parse reads the document of an instance and checks that it is that of the
-// task.
+// parse reads the document of an instance and checks its identity against the task.
 func parse(doc []byte, t sweep.Task) (*solve.Instance, error) {
 	in, err := solve.Load("-", bytes.NewReader(doc))
 	if err != nil {

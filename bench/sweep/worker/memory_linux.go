@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// peakMemory returns the most bytes this process has had in memory. That of
-// getrusage counts what the parent had when it forked.
+// peakMemory returns the maximum resident memory of this process in bytes. That of getrusage includes the memory
+// of the parent at the fork.
 func peakMemory() int64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package worker
 
-// peakMemory is unknown here.
+// peakMemory returns 0: the peak is not available on this system.
 func peakMemory() int64 { return 0 }

@@ -15,29 +15,26 @@ import (
 	"workbench/solvers/process"
 )
 
-// Runner runs one task to its end, whatever that is. It returns a row, without
-// what only the worker knows (the names of sweep and worker, attempt,
-// environment), and the compressed plan. An error says that there is no row
-// because the context ended, or that the task should be tried again.
+// Runner runs one task to its end, successful or not. It returns a row, without the fields that only the worker
+// knows (the names of sweep and worker, attempt, environment), and the compressed plan. The error says that there
+// is no row because the context ended, or that the task should be retried.
 type Runner interface {
 	Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, error)
 }
 
-// errAgain is wrapped by the error of a task that was killed by somebody else.
+// errAgain is wrapped by the error of a task that another process killed; the task is retried.
 var errAgain = errors.New("killed from outside")
 
-// Isolated runs each task in a child process of this program (see
-// [ServeChild]), in a process group of its own, with the memory limit of the
-// task, and kills it if it has not answered some time after its time limit.
+// Isolated runs each task in a child process of this program (see [ServeChild]), in a process group of its own,
+// with the memory limit of the task. It kills the child if it has not answered by its deadline.
 type Isolated struct {
 	Instances Instances
-	// Grace is how long a task may take beyond its time limit, to read the
-	// instance, to verify the plan; 0: [DefaultGrace].
+	// Grace is the time that a task may exceed its time limit, to read the instance and to verify the plan; 0:
+	// [DefaultGrace].
 	Grace time.Duration
 }
 
-// DefaultGrace is how long a task may take beyond its time limit: a fixed time,
-// and a tenth of the limit more.
+// DefaultGrace is the fixed time by which a task may exceed its time limit; a tenth of the limit is added.
 const DefaultGrace = 30 * time.Second
 
 func grace(fixed time.Duration, t sweep.Task) time.Duration {
@@ -47,7 +44,7 @@ func grace(fixed time.Duration, t sweep.Task) time.Duration {
 	return fixed + time.Duration(t.TimeLimit/10*float64(time.Second))
 }
 
-// deadline returns how long a task may take at all; 0: as long as it likes.
+// deadline returns the maximum duration of a task; 0: no limit.
 func deadline(fixed time.Duration, t sweep.Task) time.Duration {
 	if t.TimeLimit == 0 {
 		return 0
@@ -89,10 +86,10 @@ func (x *Isolated) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, e
 	return c.postMortem(ctx, begun(), err, deadline(x.Grace, t))
 }
 
-// errDeadline is why a child was killed that had not answered in time.
+// errDeadline is the reason for killing a child that did not answer in time.
 var errDeadline = errors.New("deadline")
 
-// child is the process on the other side.
+// child is the child process.
 type child struct{ *process.Child }
 
 func spawn(t sweep.Task) (child, error) {
@@ -100,8 +97,7 @@ func spawn(t sweep.Task) (child, error) {
 	return child{c}, err
 }
 
-// send writes the request. A child that does not read it has died, which
-// listen notices.
+// send writes the request. A child that does not read it has died, which listen detects.
 func (c child) send(request, doc []byte) {
 	w := bufio.NewWriterSize(c.Stdin, 1<<16)
 	if writeFrame(w, request) == nil && writeFrame(w, doc) == nil {
@@ -150,13 +146,12 @@ func (c child) listen(t sweep.Task) (*sweep.Row, []byte, error) {
 	return row, plan, nil
 }
 
-// nonsense is the error of an answer that is none.
+// nonsense is the error of an invalid answer.
 type nonsense struct{ err error }
 
 func (e *nonsense) Error() string { return e.err.Error() }
 
-// postMortem makes a row of the end of a child, or says that it was not the
-// task's fault.
+// postMortem turns the end of a child into a row, or returns an error if the task did not cause it.
 func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowed time.Duration) (*sweep.Row, []byte, error) {
 	var talk *nonsense
 	if errors.As(err, &talk) {
@@ -195,15 +190,15 @@ func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowe
 	return failed(row, sweep.Crashed, detail), nil, nil
 }
 
-// runtimeFault matches the last words of a process that broke inside Go's runtime, in no function of
-// ours: under a limit of memory that is a failed allocation that the runtime did not expect.
+// runtimeFault matches the last output of a process that crashed inside Go's runtime, in no function of this
+// program. Under a memory limit that is a failed allocation that the runtime did not expect.
 var runtimeFault = regexp.MustCompile(`(?s)^[^\n]*SIG(?:SEGV|BUS).*?\ngoroutine \d+ [^\n]*:\nruntime\.([\w(*]+)`)
 
-// sentSignal matches the report of a signal that a process sent, in place of a fault.
+// sentSignal matches the report of a signal that a process sent, as opposed to a fault.
 var sentSignal = regexp.MustCompile(`sigcode=0\b`)
 
-// faultOfRuntime reports whether that is how a process ended: not by a signal that was sent to it
-// (sigcode 0), and not in a library that it called.
+// faultOfRuntime reports whether a process ended in this way: not by a signal that was sent to it (sigcode 0), and
+// not in a library that it called.
 func faultOfRuntime(words string) bool {
 	m := runtimeFault.FindStringSubmatch(words)
 	return m != nil && !strings.HasPrefix(m[1], "cgocall") && !sentSignal.MatchString(words)

@@ -7,22 +7,22 @@ import (
 	"workbench/bench/sweep"
 )
 
-// Progress counts what a run has done and estimates what is left of it. Its
-// methods may be called from any goroutine.
+// Progress counts the tasks done in a run and estimates the remaining time. Its methods may be called from any
+// goroutine.
 type Progress struct {
 	mu      sync.Mutex
 	jobs    int
 	begun   time.Time
 	total   int
-	done    int // with rows, those of earlier runs included
+	done    int // with rows, including those of earlier runs
 	fresh   int // rows of this run
-	failed  int // of those, failures
+	failed  int // failures in this run
 	waiting map[string]int
 	took    map[string]mean // by method
 	all     mean
 }
 
-// mean is of durations.
+// mean is a mean of durations.
 type mean struct {
 	n   int
 	sum time.Duration
@@ -35,8 +35,7 @@ func (m mean) value() time.Duration {
 	return m.sum / time.Duration(m.n)
 }
 
-// NewProgress begins to count: total tasks, of which those missing are left for
-// so many jobs.
+// NewProgress starts counting: total tasks, of which the given ones are missing, on the given number of jobs.
 func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
 	p := &Progress{
 		jobs: max(jobs, 1), begun: time.Now(), total: total, done: total - len(missing),
@@ -50,7 +49,7 @@ func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
 
 func method(t *sweep.Task) string { return t.Problem + " " + t.Method }
 
-// Row notes that a task is done.
+// Row counts a finished task.
 func (p *Progress) Row(r *sweep.Row) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,14 +66,12 @@ func (p *Progress) Row(r *sweep.Row) {
 	p.all = mean{p.all.n + 1, p.all.sum + d}
 }
 
-// Snapshot is what there is to say about a run.
+// Snapshot is the state of a run.
 type Snapshot struct {
 	Total, Done, Fresh, Failed int
 	Elapsed                    time.Duration
-	// Left is an estimate: the tasks of each method take what those that are
-	// done took on average, those of a method of which none is done what all
-	// took, and what the run spends beside its tasks stays in proportion. 0:
-	// nothing is known.
+	// Left is the estimated remaining time. The tasks of each method take the average of its finished tasks, or of
+	// all finished tasks if it has none. The overhead of the run stays in proportion. 0: unknown.
 	Left time.Duration
 }
 

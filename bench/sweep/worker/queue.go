@@ -1,7 +1,6 @@
-// Package worker does the tasks of a sweep: takes them from a queue, runs each
-// in a child process with a memory limit and a deadline, and stores a row for
-// each before it lets go of it. A task that crashes, hangs or takes too much
-// memory is a row that says so, and the sweep goes on.
+// Package worker does the tasks of a sweep. It takes them from a queue, runs each in a child process with a memory
+// limit and a deadline, and stores a row for each before it acknowledges it. A task that crashes, hangs or exceeds
+// the memory limit yields a row that says so, and the sweep continues.
 package worker
 
 import (
@@ -12,45 +11,38 @@ import (
 	"workbench/bench/sweep"
 )
 
-// ErrDrained is what Fetch returns when no task waits and none is in anybody's
-// hands: there will be no more.
+// ErrDrained is returned by Fetch when no task waits and none is being processed: no more will come.
 var ErrDrained = errors.New("worker: no tasks left")
 
-// ErrClosed is what Fetch returns when the queue is no longer there.
+// ErrClosed is returned by Fetch when the queue no longer exists.
 var ErrClosed = errors.New("worker: queue is closed")
 
-// Queue hands out tasks, each to one worker at a time, and again if that worker
-// dies or gives it back. It may lose or repeat tasks: what is done is decided
-// by the store alone, and a run ends by comparing its tasks with the rows and
-// adding what is missing. Its methods may be called from any goroutine.
+// Queue hands out tasks, each to one worker at a time, and redelivers a task if its worker dies or returns it. It
+// may lose or repeat tasks: the store alone decides what is done. A run ends by comparing its tasks with the rows
+// and adding the missing ones. Its methods may be called from any goroutine.
 type Queue interface {
-	// Add appends tasks, to be handed out in this order. Tasks that wait
-	// already may be added again without harm.
+	// Add appends tasks, to be handed out in this order. Adding a waiting task has no effect.
 	Add(ctx context.Context, tasks []sweep.Task) error
-	// Fetch returns the next task, and blocks while there is none but one that
-	// somebody holds might come back. It returns ErrDrained when that cannot
-	// happen, ErrClosed when the queue is gone, ctx's error when ctx ends.
-	// It never fetches ahead.
+	// Fetch returns the next task. It blocks while none waits but one that is being processed might come back. It
+	// returns ErrDrained when that cannot happen, ErrClosed when the queue no longer exists, ctx's error when ctx
+	// ends. It never prefetches.
 	Fetch(ctx context.Context) (Delivery, error)
 }
 
-// Delivery is one task in the hands of one worker: Ack or Nak ends it.
-// Calls after that have no effect, and late ones of a worker that was thought
-// dead do no harm.
+// Delivery is one task held by one worker: Ack or Nak ends it. Later calls have no effect, and those of a worker
+// that was presumed dead do no harm.
 type Delivery interface {
 	Task() sweep.Task
-	// Attempt is 1 when the task is handed out for the first time. Queues hand
-	// out as often as it takes: it is the worker that gives up, after
+	// Attempt is 1 when the task is first delivered. Queues redeliver without limit: the worker gives up after
 	// MostAttempts, with a row that says so.
 	Attempt() int
-	// Lease is how long the worker may be silent before the task is given to
-	// somebody else; 0: for ever. Workers call InProgress every third of it.
+	// Lease is how long the worker may be silent before the task is redelivered; 0: unlimited. Workers call
+	// InProgress every third of it.
 	Lease() time.Duration
 	InProgress() error // still alive
 	Ack() error        // done: the row is stored
-	Nak() error        // not done: give it to somebody else, or to me later
+	Nak() error        // not done: redeliver it, to any worker
 }
 
-// MostAttempts is how often a task may be handed out. One more and its row says
-// that it is poisoned.
+// MostAttempts limits the deliveries of a task. After another one its row says that it is poisoned.
 const MostAttempts = 3

@@ -9,24 +9,24 @@ import (
 	"workbench/model/plan"
 )
 
-// ErrStopped is the error of a run that was asked to stop and has tasks left.
+// ErrStopped is the error of a run that was asked to stop before all tasks were done.
 var ErrStopped = errors.New("stopped before all tasks were done")
 
-// mostRounds is how often a run looks for tasks that have no row although the
-// queue is drained: a queue may lose some, but not all, again and again.
+// mostRounds limits how often a run adds tasks that have no row although the queue is drained: a queue may lose
+// some tasks, but not all, repeatedly.
 const mostRounds = 10
 
-// Missing is the part of a store that a run asks for what is left.
+// Missing is the part of a store that lists the tasks to do.
 type Missing interface {
 	Missing([]sweep.Task) []sweep.Task
 }
 
-// Run does all tasks that have no row: it begins and ends by comparing the
-// tasks with the rows, and gives the queue what is missing. Stop and ctx as in
-// [Worker.Work]; after a stop the error is ErrStopped unless nothing is left.
+// Run does all tasks that have no row: before and after, it compares the tasks with the rows and adds the missing
+// ones to the queue. Stop and ctx are as in [Worker.Work]; after a stop the error is ErrStopped unless all tasks
+// are done.
 //
-// Tasks in which an earlier run has died come last and one at a time: so the
-// others are done whatever they do, and none is blamed for another.
+// Tasks during which an earlier run died come last and one at a time. The others are then done in any case, and
+// the cause of another death is unambiguous.
 func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
 	if w.Attempts != nil {
 		innocent, suspects := w.Attempts.Split(tasks)

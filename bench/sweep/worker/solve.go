@@ -11,9 +11,8 @@ import (
 	"workbench/bench/sweep"
 )
 
-// Solve runs a task on its instance, in this process, its MILP backend, too.
-// An error says that the task cannot be run: all that can happen to a run is in
-// the result.
+// Solve runs a task on its instance, in this process, including its MILP backend. The error says that the task
+// cannot be run; failures of a run are in the result.
 func Solve(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result, error) {
 	p, err := catalog.FindProblem(t.Problem)
 	if err != nil {
@@ -47,7 +46,7 @@ func Solve(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result
 	return solve.Run(ctx, p, m, in, s), nil
 }
 
-// check refuses an instance that is not the one of the task.
+// check returns an error for an instance other than that of the task.
 func check(in *solve.Instance, t sweep.Task) error {
 	if in.SHA256 != t.SHA256 {
 		return fmt.Errorf("instance %s has the digest %.12s, that of the task is %.12s: it has changed since the tasks were made", t.Instance,

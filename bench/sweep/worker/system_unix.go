@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// killedFromOutside reports whether a process ended by a signal that processes
-// do not send themselves.
+// killedFromOutside reports whether a process ended by a signal that processes do not send to themselves.
 func killedFromOutside(exit error) bool {
 	var e *exec.ExitError
 	if !errors.As(exit, &e) {

@@ -10,48 +10,45 @@ import (
 	"workbench/bench/sweep"
 )
 
-// Sink is where rows go: a store, or the way to one.
+// Sink receives rows: a store, or a connection to one.
 type Sink interface {
 	// Has reports whether the task with that name has a row.
 	Has(id string) bool
-	// Append returns when the row and its plan, nil for none, are safe. Rows of
-	// tasks that have one already do no harm.
+	// Append returns when the row and its plan, nil for none, are durable. A second row of a task does no harm.
 	Append(r *sweep.Row, plan []byte) error
 }
 
-// Attempts counts how often tasks were begun, over more runs than one queue lives.
+// Attempts counts how often tasks were started, across runs.
 type Attempts interface {
-	// Begin notes that a task is begun, and returns how often it was.
+	// Begin records the start of a task, and returns the number of its starts.
 	Begin(id string) (int, error)
-	// Split returns the tasks in which no earlier run has died, and the others.
+	// Split separates the tasks during which an earlier run died (suspects) from the others.
 	Split([]sweep.Task) (innocent, suspects []sweep.Task)
 }
 
-// Worker takes tasks from a queue and does them, several at a time.
+// Worker takes tasks from a queue and does them, several concurrently.
 type Worker struct {
 	Sweep       string // name
 	Name        string // of this worker, in its rows
 	Environment string // digest
-	Jobs        int    // tasks at a time; 0: one
-	// Runner makes what runs the tasks of one job.
+	Jobs        int    // concurrent tasks; 0: one
+	// Runner returns the runner of one job.
 	Runner func() Runner
 	Sink   Sink
-	// Attempts counts instead of the queue; nil: the queue does.
+	// Attempts replaces the queue's count of attempts; nil: the queue counts.
 	Attempts Attempts
-	// Plans says that plans are stored.
+	// Plans reports that plans are stored.
 	Plans bool
-	// OnRow hears of each task done, from several goroutines; nil: nobody
-	// listens.
+	// OnRow is called for each finished task, from several goroutines; nil: no calls.
 	OnRow func(*sweep.Row)
 
 	mu     sync.Mutex
-	flying map[string]bool // names of tasks that run
+	flying map[string]bool // names of running tasks
 }
 
-// Work does tasks until the queue is drained or gone, or until stop is closed:
-// then it finishes what runs and returns nil. When ctx ends it kills what runs
-// and returns ctx's error; what is killed is no row. A row that cannot be
-// stored ends the work, too, with an error: the task goes back to the queue.
+// Work does tasks until the queue is drained or closed, or until stop is closed: then it finishes running tasks
+// and returns nil. When ctx ends it kills running tasks and returns ctx's error; they have no rows. If a row
+// cannot be stored, Work returns an error and the task returns to the queue.
 func (w *Worker) Work(ctx context.Context, stop <-chan struct{}, q Queue) error {
 	fetching, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -70,7 +67,7 @@ func (w *Worker) Work(ctx context.Context, stop <-chan struct{}, q Queue) error 
 	for i := range errs {
 		group.Go(func() {
 			if errs[i] = w.job(ctx, fetching, q); errs[i] != nil {
-				cancel(errs[i]) // the others finish what they do
+				cancel(errs[i]) // the others finish their current tasks
 			}
 		})
 	}
@@ -105,7 +102,7 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 	t := d.Task()
 	id := t.ID()
 	if w.Sink.Has(id) || !w.begin(id) {
-		return acked(d) // done before its last worker could say so, or twice in the queue
+		return acked(d) // done before its last worker could acknowledge it, or queued twice
 	}
 	defer w.end(id)
 	attempt := d.Attempt()
@@ -137,8 +134,7 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 	return acked(d)
 }
 
-// run returns the row of a task; neither row nor error if it is to be tried
-// again.
+// runs returns the row of a task; neither row nor error if it must be retried.
 func (w *Worker) runs(ctx context.Context, runner Runner, t sweep.Task, attempt int) (*sweep.Row, []byte, error) {
 	if attempt > MostAttempts {
 		row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
@@ -155,14 +151,13 @@ func (w *Worker) runs(ctx context.Context, runner Runner, t sweep.Task, attempt 
 	return row, plan, err
 }
 
-// acked tells the queue that a task is done. The row is safe, so that a queue
-// that does not hear it costs one look at the store.
+// acked acknowledges a task. The row is durable, so a lost acknowledgement costs one look-up in the store.
 func acked(d Delivery) error {
 	_ = d.Ack()
 	return nil
 }
 
-// begin notes that a task runs, and reports whether it did not already.
+// begin records that a task runs. It returns false if it runs already.
 func (w *Worker) begin(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +174,7 @@ func (w *Worker) end(id string) {
 	delete(w.flying, id)
 }
 
-// heartbeat keeps the lease of a task until the function it returns is called.
+// heartbeat renews the lease of a task until the returned function is called.
 func heartbeat(d Delivery) (quiet func()) {
 	if d.Lease() <= 0 {
 		return func() {}
@@ -194,7 +189,7 @@ func heartbeat(d Delivery) (quiet func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				_ = d.InProgress() // a lost lease costs a second run, no more
+				_ = d.InProgress() // a lost lease costs only a second run
 			}
 		}
 	}()
