@@ -17,19 +17,19 @@ import (
 	"workbench/bench/solve"
 )
 
-// Address is where a NATS server is and how to be let in.
+// Address is the address of a NATS server, with credentials.
 type Address struct {
-	// URL is nats://HOST:PORT or tls://HOST:PORT, several separated by commas,
-	// each with USER:PASSWORD@ or TOKEN@ if need be.
+	// URL is nats://HOST:PORT or tls://HOST:PORT, several separated by commas, each with USER:PASSWORD@ or TOKEN@
+	// if needed.
 	URL string
-	// Token is that of the server, Credentials a file of a NATS user, CA the PEM
-	// file of who signed the server's certificate; each may be empty.
+	// Token is the server's token, Credentials a file of a NATS user, CA the PEM file of the authority that signed
+	// the server's certificate; each may be empty.
 	Token, Credentials, CA string
 
-	server *Server // in this process: nothing else counts
+	server *Server // in this process: no other field
 }
 
-// Address returns how to connect to s from inside this process.
+// Address returns the address of s for connections from this process.
 func (s *Server) Address() Address {
 	return Address{Token: s.options.Token, server: s}
 }
@@ -49,18 +49,17 @@ func (a Address) String() string {
 	return strings.Join(names, ",")
 }
 
-// connectTimeout is how long a server may take to answer.
+// connectTimeout limits the time to connect to a server.
 const connectTimeout = 5 * time.Second
 
-// reconnectWait is the time between two attempts to get back to a server.
+// reconnectWait is the time between two attempts to reconnect.
 const reconnectWait = 250 * time.Millisecond
 
 func (a Address) connect() (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name("workbench"), nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
-		// What cannot be sent fails at once: everything here is tried again by
-		// itself.
+		// Sending fails at once without a connection: the callers retry.
 		nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}
@@ -93,7 +92,7 @@ func (a Address) connect() (*nats.Conn, error) {
 	return nc, nil
 }
 
-// explain says of an error of connecting what would be right.
+// explain adds a correction to a connection error.
 func (a Address) explain(err error) error {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
@@ -120,7 +119,7 @@ func (a Address) explain(err error) error {
 	return fmt.Errorf("%s: %w", a, err)
 }
 
-// jetStream returns the part of a server that keeps messages.
+// jetStream returns the JetStream context of a connection.
 func (a Address) jetStream(ctx context.Context, nc *nats.Conn) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(mostUnheard))
 	if err != nil {

@@ -18,30 +18,28 @@ import (
 	"workbench/model/zoo"
 )
 
-// Coordinator is the side of a sweep that has its tasks and its store, and does
-// not mind who does the tasks.
+// Coordinator is the side of a sweep that owns its tasks and its store, independent of the workers.
 type Coordinator struct {
 	Queue *Queue
 	Store *store.Store
 	Tasks []sweep.Task
-	// Instances has those of the tasks that are files.
+	// Instances provides the instances of tasks that are files.
 	Instances worker.Instances
-	// OnRow hears of each task done; nil: nobody listens.
+	// OnRow is called for each finished task; nil: no calls.
 	OnRow func(*sweep.Row)
-	// Warn hears of rows that cannot be read; nil: nobody listens.
+	// Warn is called for rows that cannot be read; nil: no calls.
 	Warn func(error)
 
-	left map[string]bool // names of tasks without a row; only keep changes it
-	done chan struct{}   // closed when there are none
+	left map[string]bool // names of tasks without a row; changed by keep only
+	done chan struct{}   // closed when left is empty
 }
 
-// mostRounds is how often tasks are given to a queue that loses them.
+// mostRounds limits how often tasks are added to a queue that loses them.
 const mostRounds = 10
 
-// Run gives the queue the tasks that have no row, and returns when all have one.
-// It begins by collecting the rows that an earlier run left in the queue, and
-// ends by comparing tasks with rows. If it is ended by ctx, the queue stays as
-// it is and the next run goes on.
+// Run adds the tasks without rows to the queue, and returns when all have rows. It first collects the rows that an
+// earlier run left in the queue, and at the end compares tasks with rows. If ctx ends, the queue remains and the
+// next run continues.
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.note()
 	if err := c.putInstances(ctx); err != nil {
@@ -63,7 +61,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	return c.Queue.Finish(ctx)
 }
 
-// note notes which tasks have no row.
+// note records which tasks have no row.
 func (c *Coordinator) note() {
 	c.left, c.done = map[string]bool{}, make(chan struct{})
 	for _, t := range c.Store.Missing(c.Tasks) {
@@ -74,12 +72,11 @@ func (c *Coordinator) note() {
 	}
 }
 
-// dispatch adds what is missing until nothing is.
+// dispatch adds missing tasks until there are none.
 func (c *Coordinator) dispatch(ctx context.Context) error {
 	for round := 0; ; round++ {
-		// A task leaves the queue after its row has come into it, and a row
-		// after it is in the store. So in this order nothing escapes, and what
-		// is on its way is not done twice.
+		// A task leaves the queue after its row has entered it, and a row leaves after it is in the store. In this
+		// order no task is missed, and none in transit is done twice.
 		there, err := c.Queue.waiting(ctx)
 		if err == nil {
 			err = c.waitUntilStored(ctx)
@@ -113,7 +110,7 @@ func (c *Coordinator) dispatch(ctx context.Context) error {
 	}
 }
 
-// cause prefers why ctx was ended to that it was.
+// cause returns the cause of ctx's end rather than the fact, if ctx has ended.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -141,8 +138,7 @@ func (c *Coordinator) quiet(ctx context.Context) error {
 	})
 }
 
-// poll calls f now and then until it says yes, putting up with a server that is
-// away for a while.
+// poll calls f at intervals until it returns true; it tolerates a server that is temporarily unreachable.
 func (c *Coordinator) poll(ctx context.Context, f func(context.Context) (bool, error)) error {
 	var gone absence
 	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
@@ -160,7 +156,7 @@ func (c *Coordinator) poll(ctx context.Context, f func(context.Context) (bool, e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-c.done: // what is left takes moments
+		case <-c.done: // the rest takes milliseconds
 			time.Sleep(shortestWait)
 		case <-time.After(wait):
 		}
@@ -198,7 +194,7 @@ func (c *Coordinator) warn(err error) {
 	}
 }
 
-// putInstances puts the instances that workers cannot make themselves into the queue.
+// putInstances puts the instances that workers cannot generate into the queue.
 func (c *Coordinator) putInstances(ctx context.Context) error {
 	offered := map[string]bool{}
 	for _, t := range c.Store.Missing(c.Tasks) {
@@ -217,8 +213,7 @@ func (c *Coordinator) putInstances(ctx context.Context) error {
 	return nil
 }
 
-// waiting returns the subjects of the tasks in the queue, those in somebody's
-// hands included.
+// waiting returns the subjects of the tasks in the queue, including those being processed.
 func (q *Queue) waiting(ctx context.Context) (map[string]bool, error) {
 	info, err := q.tasks.Info(ctx, jetstream.WithSubjectFilter(q.taskSubject("*")))
 	if err != nil {
@@ -231,8 +226,7 @@ func (q *Queue) waiting(ctx context.Context) (map[string]bool, error) {
 	return there, nil
 }
 
-// FolderName returns the name of a folder by which its queue is known, made up
-// when first asked for.
+// FolderName returns the name of a folder that identifies its queue; the first call creates it.
 func FolderName(dir string) (string, error) {
 	path := filepath.Join(dir, "queue.name")
 	if name, err := os.ReadFile(path); err == nil && len(name) > 0 {

@@ -16,16 +16,15 @@ import (
 	"workbench/bench/sweep/worker"
 )
 
-// Between two looks at an idle queue there are at first shortestWait, then twice
-// as much each time. No request is ever given up before its time: a task sent to
-// nobody would be handed out again only after its lease.
+// The interval between polls of an idle queue starts at shortestWait and doubles each time. No request is
+// cancelled before its time: a task delivered to a cancelled request would be redelivered only after its lease.
 const (
 	shortestWait = 20 * time.Millisecond
 	longestWait  = time.Second
 )
 
-// Fetch implements [worker.Queue]. For workers that have joined, the queue is
-// drained when the coordinator says so: till then it may add what was lost.
+// Fetch implements [worker.Queue]. For workers that have joined, the queue is drained when the coordinator says
+// so: until then it may add lost tasks.
 func (q *Queue) Fetch(ctx context.Context) (worker.Delivery, error) {
 	var gone absence
 	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
@@ -43,7 +42,7 @@ func (q *Queue) Fetch(ctx context.Context) (worker.Delivery, error) {
 			if err == nil {
 				return d, nil
 			}
-			// Nobody can do what nobody can read, and it is compared with the rows.
+			// An unreadable task cannot be done; the comparison with the rows finds it.
 			if err := m.TermWithReason(err.Error()); err != nil && !q.nc.IsReconnecting() {
 				return nil, q.closed(err)
 			}
@@ -59,7 +58,7 @@ func (q *Queue) Fetch(ctx context.Context) (worker.Delivery, error) {
 	}
 }
 
-// next asks for one task and waits no longer than that.
+// next requests one task and waits at most wait.
 func (q *Queue) next(wait time.Duration) (jetstream.Msg, error) {
 	batch, err := q.workers.Fetch(1, jetstream.FetchMaxWait(wait))
 	if err != nil {
@@ -74,8 +73,7 @@ func (q *Queue) next(wait time.Duration) (jetstream.Msg, error) {
 	return nil, nil
 }
 
-// drained reports whether no task waits or is in anybody's hands: acknowledged
-// ones are no longer there.
+// drained reports whether no task waits or is being processed: acknowledged ones are removed.
 func (q *Queue) drained(ctx context.Context) (bool, error) {
 	info, err := q.tasks.Info(ctx)
 	if err != nil {
@@ -87,15 +85,14 @@ func (q *Queue) drained(ctx context.Context) (bool, error) {
 	return info.Config.Metadata[stateKey] == stateDone, nil
 }
 
-// ErrEnded is wrapped by the error of a queue whose server is there, but holds
-// the sweep no longer: it is done, or somebody has removed it.
+// ErrEnded is wrapped by the error of a queue whose server no longer holds the sweep: it is done or was removed.
 var ErrEnded = errors.New("has ended or was removed")
 
-// absence is since when a server is not there.
+// absence records since when a server is unreachable.
 type absence struct{ since time.Time }
 
-// wait decides what an error of talking to the server means, and waits a little
-// if it may be over soon.
+// wait decides whether an error of the server may be temporary, and then waits briefly; otherwise it returns the
+// error.
 func (q *Queue) wait(ctx context.Context, gone *absence, err error) error {
 	if q.nc.IsConnected() && q.removed(ctx) {
 		return q.closed(fmt.Errorf("sweep %q: %w", q.Sweep, ErrEnded))
@@ -117,15 +114,13 @@ func (q *Queue) wait(ctx context.Context, gone *absence, err error) error {
 	}
 }
 
-// removed reports whether the server is there and says that it has no such
-// queue.
+// removed reports whether the server is reachable and has no such queue.
 func (q *Queue) removed(ctx context.Context) bool {
 	_, err := q.tasks.Info(ctx)
 	return errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// closed returns the error of a queue that is no longer there, and keeps it for
-// Err.
+// closed returns the error of a queue that no longer exists, and keeps it for Err.
 func (q *Queue) closed(err error) error {
 	if last := q.nc.LastError(); last != nil && q.nc.IsClosed() {
 		err = fmt.Errorf("the connection is closed: %w", last)
@@ -135,8 +130,7 @@ func (q *Queue) closed(err error) error {
 	return err
 }
 
-// Err returns why the queue is closed; nil: it is not. Workers stop for it
-// without a word.
+// Err returns why the queue is closed; nil: it is not. Workers stop without printing it.
 func (q *Queue) Err() error {
 	if err := q.err.Load(); err != nil {
 		return *err
@@ -144,8 +138,7 @@ func (q *Queue) Err() error {
 	return nil
 }
 
-// persist calls f until it succeeds, the server is gone for too long or ctx
-// ends.
+// persist calls f until it succeeds, the server is unreachable for too long, or ctx ends.
 func (q *Queue) persist(ctx context.Context, f func(context.Context) error) error {
 	var gone absence
 	for {
@@ -161,16 +154,16 @@ func (q *Queue) persist(ctx context.Context, f func(context.Context) error) erro
 	}
 }
 
-// What a worker can say about a task, in the words of NATS.
+// Acknowledgements of a task, in the protocol of NATS.
 const (
 	done     = "+ACK"
 	giveBack = "-NAK"
 )
 
-// delivery is a task in the hands of a worker.
+// delivery is a task held by a worker.
 type delivery struct {
 	q       *Queue
-	ctx     context.Context // of Fetch: it has ended when the worker is to stop
+	ctx     context.Context // of Fetch: it has ended when the worker must stop
 	m       jetstream.Msg
 	task    sweep.Task
 	attempt int
@@ -205,8 +198,8 @@ func (d *delivery) InProgress() error {
 	return d.m.InProgress()
 }
 
-// Ack waits until the server has noted it, and for the server if need be: it
-// may be restarting, and the work of hours should not be done again.
+// Ack waits until the server has recorded it, and waits for an unreachable server: it may be restarting, and hours
+// of work should not be repeated.
 func (d *delivery) Ack() error { return d.end(done) }
 
 func (d *delivery) end(how string) error {
@@ -216,10 +209,9 @@ func (d *delivery) end(how string) error {
 	return d.acknowledge(how)
 }
 
-// Nak gives the task to somebody else. What a worker gives back that is to stop
-// goes to the end of the queue as if this attempt had not been: it says nothing
-// about the task. If this process ends between the two steps, the task is found
-// missing when tasks are compared with rows.
+// Nak returns the task for redelivery. A task returned by a worker that must stop goes to the end of the queue
+// without counting this attempt, which says nothing about the task. If this process ends between the two steps,
+// the comparison of tasks with rows finds the task.
 func (d *delivery) Nak() error {
 	if d.ctx.Err() == nil {
 		return d.end(giveBack)
@@ -243,12 +235,11 @@ func (d *delivery) Nak() error {
 	})
 }
 
-// answerTimeout is how long a server may take to note an answer.
+// answerTimeout limits how long a server may take to record an answer.
 const answerTimeout = 2 * time.Second
 
-// acknowledge sends an answer and waits until the server has it. A server that was
-// killed may have forgotten that it has handed the task out, and then says
-// nothing to that: the task, if it is done, is taken out of the stream.
+// acknowledge sends an answer and waits until the server has it. A server that was killed may have lost the
+// delivery, and then ignores the answer. If the task is done, it is then removed from the stream.
 func (d *delivery) acknowledge(how string) error {
 	return d.insist(func(ctx context.Context) error {
 		ask, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -258,14 +249,14 @@ func (d *delivery) acknowledge(how string) error {
 			return err
 		}
 		if how == giveBack {
-			return nil // it is nobody's already
+			return nil // it was removed already
 		}
 		return d.q.removeTask(ctx, d.m.Subject())
 	})
 }
 
-// insist calls f until it succeeds or the server is gone for too long; for a
-// worker that is to stop that is soon.
+// insist calls f until it succeeds or the server is unreachable for too long; for a worker that must stop the
+// limit is short.
 func (d *delivery) insist(f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -13,9 +13,8 @@ import (
 
 func instanceName(digest string) string { return "instance-" + digest }
 
-// PutInstance puts an instance into the queue under its digest, for workers that do
-// not share a disk with the coordinator. What is there already is not sent
-// again.
+// PutInstance puts an instance into the queue under its digest, for workers that do not share a disk with the
+// coordinator. An existing one is not sent.
 func (q *Queue) PutInstance(ctx context.Context, digest string, instance []byte) error {
 	if _, err := q.files.GetInfo(ctx, instanceName(digest)); err == nil {
 		return nil
@@ -26,8 +25,7 @@ func (q *Queue) PutInstance(ctx context.Context, digest string, instance []byte)
 	return nil
 }
 
-// Instance returns the file of the instance with that digest. That it is that
-// one is for the reader to check.
+// Instance returns the file of the instance with that digest. The reader must check its digest.
 func (q *Queue) Instance(ctx context.Context, digest string) ([]byte, error) {
 	var data []byte
 	err := q.persist(ctx, func(ctx context.Context) (err error) {

@@ -1,26 +1,19 @@
-// Package queue hands the tasks of a sweep to workers in this process or on
-// other machines, and brings their rows back. It is NATS JetStream: a server
-// within this process, without a socket unless asked for one, or a cluster that
-// is there already. All sweeps go through it, so that what runs on many machines
-// is what runs every night on one.
+// Package queue hands the tasks of a sweep to workers in this process or on other machines, and collects their
+// rows. It uses NATS JetStream: a server within this process, by default without a socket, or an existing cluster.
+// All sweeps use it, so that runs on one machine exercise the code of runs on many.
 //
-// A queue has, under names made of the sweep's:
+// A queue has, under names derived from that of the sweep:
 //
-//   - a stream of tasks, each under a subject of its own, of which there can be
-//     one message only: adding a task that waits does nothing. A task leaves the
-//     stream when its worker acknowledges it, after its row is on a disk. Until
-//     then the worker says now and then that it lives, or else the task goes to
-//     another one.
-//   - a stream of rows on their way to the coordinator, which appends each to
-//     its store and acknowledges it then. Workers of other machines keep the rows
-//     in a store of their own, too.
-//   - a bucket of files: the instances under their digests, and plans too large
-//     for a message.
+//   - a stream of tasks, each under a subject of its own with at most one message: adding a waiting task does nothing. A task leaves the
+//     stream when its worker acknowledges it, after its row is on a disk. Until then the worker renews a lease; if it does not, the task
+//     is redelivered.
+//   - a stream of rows on their way to the coordinator, which appends each to its store and then acknowledges it. Workers on other
+//     machines also keep the rows in a store of their own.
+//   - a bucket of files: the instances under their digests, and plans too large for a message.
 //
-// The queue holds nothing that cannot be made again: rows are on the disk of
-// the worker before they are in the queue, tasks are compared with rows when a
-// run begins and when it ends. Losing it costs time. Handing a task out twice
-// costs time, too, and no more: a store takes one row a task.
+// The queue holds nothing that cannot be recreated: rows are on the disk of the worker before they are in the
+// queue, and tasks are compared with rows at the start and the end of a run. Losing it costs time only. So does
+// delivering a task twice, since a store takes one row per task.
 package queue
 
 import (
@@ -44,19 +37,17 @@ import (
 	"workbench/bench/sweep/worker"
 )
 
-// Format is of everything that a queue holds. Programs of another version do
-// not touch it.
+// Format is the version of all data in a queue. Programs of another version do not touch it.
 const Format = "workbench.queue/v1"
 
-// Identity says whose queue it is.
+// Identity identifies a queue.
 type Identity struct {
 	Sweep string // name
-	// Folder is a name made up once for the folder into which the rows are
-	// collected: two coordinators must not share a queue.
+	// Folder is a unique name of the folder that collects the rows: two coordinators must not share a queue.
 	Folder string
-	// Version of the code that the tasks ask for; empty: any.
+	// Version is the version of the code that the tasks require; empty: any.
 	Version string
-	Plans   bool // are kept
+	Plans   bool // store plans
 }
 
 // Keys of a stream's metadata.
@@ -71,7 +62,7 @@ const (
 
 // States of a queue, in metadata.
 const (
-	stateOpen = "open" // tasks may come
+	stateOpen = "open" // tasks may be added
 	stateDone = "done" // all rows are collected
 )
 
@@ -83,10 +74,10 @@ const (
 	RemoteLease = time.Minute
 )
 
-// Options are what may be chosen about a queue. The zero value is good.
+// Options configure a queue. The zero value is valid.
 type Options struct {
 	Lease time.Duration // 0: RemoteLease
-	// Patience is how long to wait for a server that has gone; 0: ten minutes.
+	// Patience is how long to wait for an unreachable server; 0: ten minutes.
 	Patience time.Duration
 }
 
@@ -106,25 +97,25 @@ type Queue struct {
 	Identity
 	address Address
 	options Options
-	stop    func() // stops the server, if it is the queue's own
+	stop    func() // stops the server, if the queue owns it
 	closing atomic.Bool
 	err     atomic.Pointer[error] // see Err
-	// coordinator: this side adds tasks and collects rows, so it knows by itself
-	// when there are none left. The others are told.
+	// coordinator: this side adds tasks and collects rows, so it can determine itself when none are left. The
+	// other side reads that from the queue's state.
 	coordinator bool
 
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	tasks   jetstream.Stream
 	workers jetstream.Consumer // of tasks
-	rows    jetstream.Consumer // of rows, the coordinator's
+	rows    jetstream.Consumer // of rows; the coordinator's
 	files   jetstream.ObjectStore
 }
 
 var _ worker.Queue = (*Queue)(nil)
 
-// Embedded returns the queue of a sweep whose workers are all in this process,
-// with its tasks in dir: no socket, nothing to configure. Close stops it.
+// Embedded returns the queue of a sweep whose workers are all in this process, with its tasks in dir: no socket,
+// no configuration. Close stops it.
 func Embedded(ctx context.Context, dir, sweepName string) (*Queue, error) {
 	s, err := Start(ServerOptions{Dir: dir})
 	if err != nil {
@@ -139,9 +130,8 @@ func Embedded(ctx context.Context, dir, sweepName string) (*Queue, error) {
 	return q, nil
 }
 
-// Create makes the queue of a sweep on a server, or takes up the one that an
-// earlier run of the same folder has left. A queue of another folder or version
-// is refused: see [Discard].
+// Create makes the queue of a sweep on a server, or reopens the one that an earlier run of the same folder has
+// left. The error names a queue of another folder or version: see [Discard].
 func Create(ctx context.Context, a Address, id Identity, o Options) (*Queue, error) {
 	q := &Queue{Identity: id, address: a, options: o.withDefaults(), coordinator: true}
 	if err := q.open(ctx, q.create); err != nil {
@@ -150,9 +140,8 @@ func Create(ctx context.Context, a Address, id Identity, o Options) (*Queue, err
 	return q, nil
 }
 
-// Join connects a worker to the queue of a sweep; name may be empty if the
-// server has only one. version is that of this program: one that the tasks do
-// not ask for is refused.
+// Join connects a worker to the queue of a sweep; name may be empty if the server has only one. version is that of
+// this program; the error names a mismatch with the tasks.
 func Join(ctx context.Context, a Address, name, version string, o Options) (*Queue, error) {
 	q := &Queue{Identity: Identity{Sweep: name}, address: a, options: o.withDefaults()}
 	if err := q.open(ctx, func(ctx context.Context) error { return q.join(ctx, version) }); err != nil {
@@ -161,8 +150,8 @@ func Join(ctx context.Context, a Address, name, version string, o Options) (*Que
 	return q, nil
 }
 
-// Discard removes the queue of a sweep from a server, whoever made it, with all
-// rows that nobody has collected. It is no error if there is none.
+// Discard removes the queue of a sweep from a server, whoever made it, with all uncollected rows. A missing queue
+// is no error.
 func Discard(ctx context.Context, a Address, name string) error {
 	q := &Queue{Identity: Identity{Sweep: name}, address: a, options: Options{}.withDefaults(), coordinator: true}
 	if err := q.open(ctx, func(context.Context) error { return nil }); err != nil {
@@ -172,7 +161,7 @@ func Discard(ctx context.Context, a Address, name string) error {
 	return q.Remove(ctx)
 }
 
-// open connects and calls attach, which looks for the streams.
+// open connects and calls attach, which finds the streams.
 func (q *Queue) open(ctx context.Context, attach func(context.Context) error) (err error) {
 	if q.nc, err = q.address.connect(); err != nil {
 		return err
@@ -186,8 +175,7 @@ func (q *Queue) open(ctx context.Context, attach func(context.Context) error) (e
 	return err
 }
 
-// Close ends the connection, and the server if it is the queue's own. Tasks and
-// rows stay where they are.
+// Close ends the connection, and the server if the queue owns it. Tasks and rows remain.
 func (q *Queue) Close() {
 	if q.closing.Swap(true) {
 		return
@@ -201,8 +189,7 @@ func (q *Queue) Close() {
 	}
 }
 
-// slug is the name of the sweep as part of a subject. Names that differ have
-// slugs that differ.
+// slug returns the name of the sweep as part of a subject. Different names have different slugs.
 func (q *Queue) slug() string {
 	plain := strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -232,7 +219,7 @@ func (q *Queue) metadata(state string) map[string]string {
 	}
 }
 
-// tasksConfig: one message a task, gone when acknowledged.
+// tasksConfig returns the configuration of the stream of tasks: one message per task, removed when acknowledged.
 func (q *Queue) tasksConfig(state string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: q.tasksName(), Subjects: []string{q.taskSubject("*")}, Metadata: q.metadata(state),
@@ -248,7 +235,7 @@ func (q *Queue) rowsConfig() jetstream.StreamConfig {
 	}
 }
 
-// create makes what is missing of the queue.
+// create creates the missing parts of the queue.
 func (q *Queue) create(ctx context.Context) (err error) {
 	there, err := q.js.Stream(ctx, q.tasksName())
 	switch {
@@ -262,8 +249,8 @@ func (q *Queue) create(ctx context.Context) (err error) {
 	if q.tasks, err = q.js.CreateOrUpdateStream(ctx, q.tasksConfig(stateOpen)); err != nil {
 		return fmt.Errorf("queue: stream of tasks: %w", err)
 	}
-	// Fetched one at a time, handed out until acknowledged: who gives up on a
-	// task says so with a row, so that none stays here that nobody may have.
+	// Tasks are fetched one at a time and redelivered until acknowledged: a worker that gives up on a task stores
+	// a row that says so, so that no task remains that cannot be delivered.
 	if q.workers, err = q.tasks.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.options.Lease, MaxDeliver: -1, MaxAckPending: -1,
 	}); err != nil {
@@ -284,7 +271,7 @@ func (q *Queue) create(ctx context.Context) (err error) {
 	return nil
 }
 
-// mine refuses what another program or folder has left on the server.
+// mine returns an error for a queue of another program or folder on the server.
 func (q *Queue) mine(m map[string]string) error {
 	switch {
 	case m[formatKey] != Format:
@@ -349,20 +336,18 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	return nil
 }
 
-// mostUnheard is how many tasks are on their way to the server at once. A client
-// that has sent more waits a fifth of a second for an answer and gives up, so
-// each portion is waited for before the next.
+// mostUnheard limits the unacknowledged messages to the server. A client that has sent more waits a fifth of a
+// second for an answer and gives up, so each portion is acknowledged before the next is sent.
 const mostUnheard = 256
 
-// Add implements [worker.Queue], and waits for a server that is gone. O(tasks):
-// 20 µs each.
+// Add implements [worker.Queue], and waits for an unreachable server. O(tasks): 20 µs each.
 func (q *Queue) Add(ctx context.Context, tasks []sweep.Task) error {
 	for portion := range slices.Chunk(tasks, mostUnheard) {
 		var refused error
 		err := q.persist(ctx, func(ctx context.Context) error {
 			err := q.add(ctx, portion)
 			if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
-				refused = err // an answer: the next would be the same
+				refused = err // an answer: retrying would not change it
 				return nil
 			}
 			return err
@@ -402,8 +387,8 @@ func (q *Queue) add(ctx context.Context, tasks []sweep.Task) error {
 	return nil
 }
 
-// attemptsHeader is how often a task was handed out before it was last given
-// back: that does not count.
+// attemptsHeader is the number of deliveries of a task before it was last returned; the returned one does not
+// count.
 const attemptsHeader = "Workbench-Attempts"
 
 func (q *Queue) taskMessage(t sweep.Task, attempts int) (*nats.Msg, error) {
@@ -419,15 +404,14 @@ func (q *Queue) taskMessage(t sweep.Task, attempts int) (*nats.Msg, error) {
 	return m, nil
 }
 
-// waitsAlready reports whether err is that of adding a task that is there.
+// waitsAlready reports whether err says that an added task exists.
 func waitsAlready(err error) bool {
 	const storeFailed = 10077
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == storeFailed && strings.Contains(api.Description, "per subject")
 }
 
-// Keep removes all tasks from the queue but those, which a changed
-// specification may have left. O(tasks there).
+// Keep removes all other tasks from the queue, which a changed specification may have left. O(tasks in the queue).
 func (q *Queue) Keep(ctx context.Context, tasks []sweep.Task) error {
 	wanted := make(map[string]bool, len(tasks))
 	for i := range tasks {
@@ -448,9 +432,8 @@ func (q *Queue) Keep(ctx context.Context, tasks []sweep.Task) error {
 	return nil
 }
 
-// removeTask takes the task under a subject out of the stream, if it is there.
-// Purging the subject would make the server forget other tasks that are to be
-// handed out again.
+// removeTask removes the task under a subject from the stream, if it exists. Purging the subject would make the
+// server forget pending redeliveries of other tasks.
 func (q *Queue) removeTask(ctx context.Context, subject string) error {
 	m, err := q.tasks.GetLastMsgForSubject(ctx, subject)
 	if err == nil {
@@ -462,7 +445,7 @@ func (q *Queue) removeTask(ctx context.Context, subject string) error {
 	return err
 }
 
-// Finish tells all workers that the sweep is done.
+// Finish marks the sweep as done for all workers.
 func (q *Queue) Finish(ctx context.Context) error {
 	if _, err := q.js.UpdateStream(ctx, q.tasksConfig(stateDone)); err != nil {
 		return fmt.Errorf("queue: %w", err)

@@ -17,11 +17,11 @@ import (
 	"workbench/model/zoo"
 )
 
-// Remote is where a worker on another machine puts its rows: into a store of its
-// own, then into the queue. So no row is in the queue alone, and if the queue is
-// lost, the stores of the workers are merged with that of the coordinator.
+// Remote is the sink of a worker on another machine: rows go into a store of its own, then into the queue. No row
+// is in the queue alone; if the queue is lost, the stores of the workers can be merged with that of the
+// coordinator.
 type Remote struct {
-	ctx          context.Context // ends the waiting for a server that is gone
+	ctx          context.Context // ends the waiting for an unreachable server
 	queue        *Queue
 	store        *store.Store
 	environments map[string]sweep.Environment // of the store, by digest
@@ -32,7 +32,7 @@ type Remote struct {
 
 var _ worker.Sink = (*Remote)(nil)
 
-// NewRemote opens the worker's own store in dir. Close it in the end.
+// NewRemote opens the worker's own store in dir. The caller must close it.
 func NewRemote(ctx context.Context, q *Queue, dir string, e sweep.Environment) (*Remote, error) {
 	s, err := store.Open(dir, q.Sweep)
 	if err != nil {
@@ -57,8 +57,8 @@ func NewRemote(ctx context.Context, q *Queue, dir string, e sweep.Environment) (
 // Close closes the store.
 func (r *Remote) Close() error { return r.store.Close() }
 
-// Has implements [worker.Sink]. A task that is handed out although this worker
-// has its row is one whose row did not arrive: it is sent again.
+// Has implements [worker.Sink]. If a task is delivered although this worker has its row, the row did not arrive:
+// it is sent again.
 func (r *Remote) Has(id string) bool {
 	r.mu.Lock()
 	row := r.rows[id]
@@ -70,7 +70,7 @@ func (r *Remote) Has(id string) bool {
 	return err == nil && r.send(row, plan) == nil
 }
 
-// plan returns the compressed plan of a row of the store; nil: it has none.
+// plan returns the compressed plan of a row of the store; nil: none.
 func (r *Remote) plan(row *sweep.Row) ([]byte, error) {
 	if row.Plan == "" {
 		return nil, nil
@@ -107,9 +107,8 @@ func (r *Remote) send(row *sweep.Row, plan []byte) error {
 	return r.queue.Send(r.ctx, Parcel{Row: row, Environment: &e, Plan: plan})
 }
 
-// Fetching returns a runner that gets the instance of a task from the queue
-// before it lets another run it. dir is the folder where that one looks for
-// instances; those that are there stay.
+// Fetching returns a runner that copies the instance of a task from the queue to dir before inner runs it.
+// Existing files remain.
 func Fetching(q *Queue, dir string, inner worker.Runner) worker.Runner {
 	return &fetching{q, dir, inner}
 }
@@ -127,8 +126,8 @@ func (f *fetching) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, e
 	return f.inner.Run(ctx, t)
 }
 
-// get gets the instance, unless it is there. Only that the queue cannot be asked
-// is an error: the runner has words for instances that are missing or wrong.
+// get copies the instance to the folder, unless it exists. Only an unreachable queue is an error: the runner
+// reports missing or wrong instances.
 func (f *fetching) get(ctx context.Context, t sweep.Task) error {
 	if strings.HasPrefix(t.Instance, zoo.Scheme) {
 		return nil

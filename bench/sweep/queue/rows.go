@@ -13,23 +13,21 @@ import (
 	"workbench/bench/sweep"
 )
 
-// Parcel is a row on its way to the coordinator, with what its store wants to
-// know besides.
+// Parcel is a row on its way to the coordinator, with further data for its store.
 type Parcel struct {
 	Row         *sweep.Row         `json:"row"`
 	Environment *sweep.Environment `json:"environment"`
 	// Plan is compressed, as stores keep it; nil: none.
 	Plan []byte `json:"plan,omitempty"`
-	// File is the name in the bucket under which the plan travels if it is too
-	// large for a message.
+	// File is the name in the bucket under which the plan is sent if it is too large for a message.
 	File string `json:"file,omitempty"`
 }
 
-// room is what a message may have beside the plan.
+// room is the part of a message that is reserved for the fields other than the plan.
 const room = 64 << 10
 
-// Send sends a row to the coordinator, and returns when the queue has it. It
-// waits for a server that is gone. Sending a row again does no harm.
+// Send sends a row to the coordinator, and returns when the queue has it. It waits for an unreachable server.
+// Sending a row twice does no harm.
 func (q *Queue) Send(ctx context.Context, p Parcel) error {
 	id := p.Row.ID
 	if base64 := int64(len(p.Plan)) * 4 / 3; base64 > q.nc.MaxPayload()-room {
@@ -53,10 +51,10 @@ func (q *Queue) Send(ctx context.Context, p Parcel) error {
 	})
 }
 
-// Collect gives every row that workers send to keep, which must have stored it
-// durably when it returns nil: then it is removed from the queue. It returns
-// when ctx ends, with nil, when keep fails, or when the server is gone. unread
-// is told of rows that cannot be read; their workers have them in their stores.
+// Collect passes every row that workers send to keep, which must have stored it durably when it returns nil: the
+// row is then removed from the queue. It returns when ctx ends, with nil, when keep fails, or when the server is
+// unreachable for too long. unread is called for rows that cannot be read; their workers have them in their
+// stores.
 func (q *Queue) Collect(ctx context.Context, keep func(Parcel) error, unread func(error)) error {
 	var gone absence
 	for ctx.Err() == nil {
@@ -86,8 +84,8 @@ const (
 	collectWait   = 200 * time.Millisecond
 )
 
-// collect stores one row, then acknowledges it. If the latter fails, the row
-// comes again and the store has it already.
+// collect stores one row, then acknowledges it. If the latter fails, the row is redelivered and the store has it
+// already.
 func (q *Queue) collect(ctx context.Context, m jetstream.Msg, keep func(Parcel) error, unread func(error)) error {
 	var p Parcel
 	err := json.Unmarshal(m.Data(), &p)
@@ -101,11 +99,11 @@ func (q *Queue) collect(ctx context.Context, m jetstream.Msg, keep func(Parcel) 
 	}
 	if p.File != "" {
 		if p.Plan, err = q.files.GetBytes(ctx, p.File); errors.Is(err, jetstream.ErrObjectNotFound) {
-			// Its row was acknowledged once and is here again.
+			// The row was acknowledged before and is redelivered.
 			p.Plan, err = nil, nil
 		}
 		if err != nil {
-			return nil // once more after the lease
+			return nil // redelivered after the lease
 		}
 	}
 	if err := keep(p); err != nil {
@@ -117,7 +115,7 @@ func (q *Queue) collect(ctx context.Context, m jetstream.Msg, keep func(Parcel) 
 	return nil
 }
 
-// Uncollected returns how many rows wait to be collected.
+// Uncollected returns the number of rows that wait to be collected.
 func (q *Queue) Uncollected(ctx context.Context) (int, error) {
 	s, err := q.js.Stream(ctx, q.rowsName())
 	if err != nil {

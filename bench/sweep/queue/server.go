@@ -18,18 +18,17 @@ import (
 	"workbench/bench/solve"
 )
 
-// ServerOptions say where a server keeps its tasks and who may use it.
+// ServerOptions configure where a server keeps its tasks and who may use it.
 type ServerOptions struct {
-	// Dir is the folder of the tasks, made if missing. One server at a time.
+	// Dir is the folder of the tasks, created if missing. Only one server may use it.
 	Dir string
 	// Listen is HOST:PORT, port 0 for any; empty: no socket, only this process.
 	Listen string
-	// Token is what everybody has to show; empty: nothing. It is needed where
-	// other machines can connect.
+	// Token is required of every client; empty: none. It is required where other machines can connect.
 	Token string
 	// Certificate and Key are the PEM files of TLS; empty: no TLS.
 	Certificate, Key string
-	// Log gets the server's own errors; nil: nobody does.
+	// Log receives the server's own errors; nil: discarded.
 	Log *slog.Logger
 }
 
@@ -40,17 +39,16 @@ type Server struct {
 	own     atomic.Int32 // connections from this process
 }
 
-// readyTimeout is how long a server may take to start: milliseconds, unless it
-// reads a large folder from a slow disk.
+// readyTimeout limits the start of a server: milliseconds, unless it reads a large folder from a slow disk.
 const readyTimeout = 10 * time.Second
 
-// maxMessage is the largest message of our own servers. Clusters have 1 MiB
-// mostly: what is larger travels as an object.
+// maxMessage is the largest message of servers started here. Clusters usually have 1 MiB: larger plans are sent as
+// objects.
 const maxMessage = 8 << 20
 
-// Start starts a server. Without Listen it opens no socket. It syncs to the disk
-// every two minutes: a power cut may lose tasks, which are found missing when
-// they are compared with the rows, and cannot lose rows, which are elsewhere.
+// Start starts a server. Without Listen it opens no socket. It syncs to the disk every two minutes. A power
+// failure may lose tasks, which the comparison with the rows finds; it cannot lose rows, which are stored
+// elsewhere.
 func Start(o ServerOptions) (*Server, error) {
 	options := &server.Options{
 		ServerName: "workbench", JetStream: true, StoreDir: o.Dir,
@@ -78,8 +76,7 @@ func Start(o ServerOptions) (*Server, error) {
 	return &Server{s: s, options: o}, nil
 }
 
-// listen checks what is asked about the socket, so that mistakes get a sentence
-// of their own.
+// listen checks the options of the socket, so that each error is reported in its own words.
 func (o *ServerOptions) listen(options *server.Options) error {
 	addr, err := net.ResolveTCPAddr("tcp", o.Listen)
 	if err != nil {
@@ -117,7 +114,7 @@ func (o *ServerOptions) listen(options *server.Options) error {
 	return nil
 }
 
-// URL is where the server listens, empty if it does not.
+// URL returns where the server listens, empty if it does not.
 func (s *Server) URL() string {
 	if s.options.Listen == "" {
 		return ""
@@ -125,11 +122,10 @@ func (s *Server) URL() string {
 	return s.s.ClientURL()
 }
 
-// Clients returns how many connections there are from outside this process.
+// Clients returns the number of connections from outside this process.
 func (s *Server) Clients() int { return s.s.NumClients() - int(s.own.Load()) }
 
-// WaitForClients waits until nobody is connected from outside this process, at
-// most until ctx ends.
+// WaitForClients waits until no connection from outside this process remains, at most until ctx ends.
 func (s *Server) WaitForClients(ctx context.Context) {
 	for s.Clients() > 0 {
 		select {
@@ -140,13 +136,13 @@ func (s *Server) WaitForClients(ctx context.Context) {
 	}
 }
 
-// Stop stops the server. What it holds stays in its folder.
+// Stop stops the server. Its data stays in its folder.
 func (s *Server) Stop() {
 	s.s.Shutdown()
 	s.s.WaitForShutdown()
 }
 
-// serverLog passes on what a NATS server has to complain about.
+// serverLog passes on the errors and warnings of a NATS server.
 type serverLog struct {
 	to    *slog.Logger
 	worst atomic.Pointer[string]
@@ -176,7 +172,7 @@ func (l *serverLog) Errorf(format string, v ...any) { l.log(slog.LevelError, for
 func (l *serverLog) Debugf(string, ...any)          {}
 func (l *serverLog) Tracef(string, ...any)          {}
 
-// Token reads a token from a file, its first line without blanks around it.
+// Token returns the token in a file, its first line without surrounding blanks.
 func Token(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
