@@ -15,22 +15,21 @@ import (
 // attemptsName is a file with the name of each task that was begun, a line each.
 const attemptsName = "attempts.txt"
 
-// Attempts tells a run in which tasks earlier ones died: a task may end not its
-// own process only, but the run or the machine. Who closes it was not killed, and
-// takes back what it noted, so that what is found in a folder are the tasks that
-// ran when runs died. Its methods may be called from any goroutine.
+// Attempts records in which tasks earlier runs died: a task may end not only its own process, but the run or the
+// machine. Close removes the records of its own run, so that the remaining ones name tasks that were running when
+// a run died. Its methods may be called from any goroutine.
 type Attempts struct {
 	file *os.File
-	dead int64 // bytes of what dead runs noted
+	dead int64 // bytes of the records of dead runs
 
 	mu       sync.Mutex
 	count    map[string]int
 	unsynced chan struct{}
-	synced   chan struct{} // closed when nobody syncs any more
+	synced   chan struct{} // closed when the sync goroutine has ended
 }
 
-// OpenAttempts opens the attempts of the folder of an open store, and forgets
-// those of all tasks but the missing ones. O(missing + attempts).
+// OpenAttempts opens the attempts of the folder of an open store, and keeps only those of the missing tasks.
+// O(missing + attempts).
 func OpenAttempts(s *Store, missing []sweep.Task) (*Attempts, error) {
 	path := filepath.Join(s.dir, attemptsName)
 	text, err := os.ReadFile(path)
@@ -67,7 +66,7 @@ func OpenAttempts(s *Store, missing []sweep.Task) (*Attempts, error) {
 	return a, nil
 }
 
-// Split returns the tasks in which no run has died, and the others.
+// Split separates the tasks during which a run died (suspects) from the others.
 func (a *Attempts) Split(tasks []sweep.Task) (innocent, suspects []sweep.Task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +80,8 @@ func (a *Attempts) Split(tasks []sweep.Task) (innocent, suspects []sweep.Task) {
 	return innocent, suspects
 }
 
-// Begin notes that a task is begun, and returns how often it was. The note is on
-// the disk a moment later: a task that ends the machine takes longer than that.
+// Begin records the start of a task, and returns the number of its starts. The record is synced shortly
+// afterwards: a task that ends the machine takes longer.
 func (a *Attempts) Begin(id string) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,12 +91,12 @@ func (a *Attempts) Begin(id string) (int, error) {
 	a.count[id]++
 	select {
 	case a.unsynced <- struct{}{}:
-	default: // the next sync has it, too
+	default: // the pending sync covers it
 	}
 	return a.count[id], nil
 }
 
-// Close takes back what was noted since OpenAttempts.
+// Close removes the records made since OpenAttempts.
 func (a *Attempts) Close() error {
 	close(a.unsynced)
 	<-a.synced

@@ -29,29 +29,26 @@ const (
 	instancesName = "instances"
 )
 
-// InstancePath returns where the folder of a sweep has an instance that came
-// from a file.
+// InstancePath returns the path in the folder of a sweep of an instance that came from a file.
 func InstancePath(dir, sha256 string) string {
 	return filepath.Join(dir, instancesName, sha256+".json")
 }
 
-// QueuePath returns where the folder of a sweep has its queue, which may be lost
-// without harm.
+// QueuePath returns the path of the queue in the folder of a sweep. It may be lost without harm.
 func QueuePath(dir string) string { return filepath.Join(dir, "queue") }
 
-// TasksFormat is of the first line of a list of tasks.
+// TasksFormat is the format in the first line of a list of tasks.
 const TasksFormat = "workbench.tasks/v1"
 
-// Sweep is the list of tasks that a folder is about.
+// Sweep is the list of tasks of a folder.
 type Sweep struct {
 	Name          string
-	Specification string // as it was written
-	Plans         bool   // are kept
+	Specification string // the text as written
+	Plans         bool   // store plans
 	Tasks         []sweep.Task
 }
 
-// tasksHead is the first line of the list: how many there are shows that it is
-// whole.
+// tasksHead is the first line of the list; the number of tasks shows whether the list is complete.
 type tasksHead struct {
 	Format        string `json:"format"`
 	Sweep         string `json:"sweep"`
@@ -60,8 +57,7 @@ type tasksHead struct {
 	Specification string `json:"specification"`
 }
 
-// WriteTasks writes the list of tasks into dir, which it makes, as a whole or
-// not at all. O(tasks).
+// WriteTasks writes the list of tasks into dir, which it creates if needed, atomically. O(tasks).
 func WriteTasks(dir string, s *Sweep) error {
 	if err := atomicfile.Folder(dir); err != nil {
 		return err
@@ -80,8 +76,7 @@ func WriteTasks(dir string, s *Sweep) error {
 	return WriteFile(filepath.Join(dir, tasksName), b.Bytes())
 }
 
-// ReadTasks reads the list of tasks of dir. Without one the error wraps
-// [fs.ErrNotExist].
+// ReadTasks reads the list of tasks of dir. If there is none, the error wraps [fs.ErrNotExist].
 func ReadTasks(dir string) (*Sweep, error) {
 	name := filepath.Join(dir, tasksName)
 	f, err := os.Open(name)
@@ -120,7 +115,7 @@ func ReadTasks(dir string) (*Sweep, error) {
 	return s, err
 }
 
-// WriteFile writes a file as a whole or not at all, and to the disk.
+// WriteFile writes a file atomically and durably.
 func WriteFile(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".writing-*")
 	if err != nil {
@@ -138,8 +133,7 @@ func WriteFile(name string, data []byte) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// syncFolder makes the names in a folder durable. Systems that cannot are left
-// alone.
+// syncFolder makes the names in a folder durable. Systems that do not support that are ignored.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -149,8 +143,7 @@ func syncFolder(dir string) error {
 	return d.Close()
 }
 
-// rowFiles returns the files of rows of a folder, or path itself if it is a
-// file. A folder may have none.
+// rowFiles returns the files of rows of a folder, or path itself if it is a file. A folder may have none.
 func rowFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -173,8 +166,8 @@ func rowFiles(path string) ([]string, error) {
 	return names, nil
 }
 
-// eachLine calls f for each line of r, without its end, and says whether it has
-// one. A line that is too long is cut: nothing sound is as long.
+// eachLine calls f for each line of r, without its line end; ended reports whether it has one. A line that is too
+// long is truncated: no valid line is as long.
 func eachLine(r io.Reader, f func(number int, line []byte, ended bool) error) error {
 	br := bufio.NewReaderSize(r, longest)
 	for n := 1; ; n++ {

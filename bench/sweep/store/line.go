@@ -17,13 +17,13 @@ type Line struct {
 	Environment *sweep.Environment
 }
 
-// longest is the most bytes a line may have. Rows have less than a thousand.
+// longest is the maximum length of a line. Rows have less than a thousand bytes.
 const longest = 1 << 20
 
-// castagnoli is the polynomial that processors know.
+// castagnoli is the polynomial that processors support.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The last field of a line is the checksum of what stands before it.
+// The last field of a line is the checksum of the preceding text.
 const sumField = `,"crc":"`
 
 // Encode returns v, a *sweep.Row or *sweep.Environment, as a line with its
@@ -41,7 +41,7 @@ func Encode(v any) ([]byte, error) {
 	return fmt.Appendf(b, "%s%08x\"}\n", sumField, crc32.Checksum(b, castagnoli)), nil
 }
 
-// damagedError is the error of a line that is not as it was written.
+// damagedError is the error of a line that was changed after it was written.
 type damagedError struct{ why string }
 
 // errUnsummed is the error of a line that is JSON and lacks its checksum.
@@ -49,9 +49,8 @@ var errUnsummed = &damagedError{"has no checksum"}
 
 func (e *damagedError) Error() string { return e.why }
 
-// Decode reads a line, with or without its end of line. Of a damaged line the
-// error says so; of a sound one that this program does not understand, because
-// a newer one wrote it, the error is another: see [Damaged].
+// Decode reads a line, with or without its line end. A damaged line and a valid line of a newer, unknown format
+// yield different errors: see [Damaged].
 func Decode(line []byte) (Line, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	body, err := checked(line)
@@ -59,7 +58,7 @@ func Decode(line []byte) (Line, error) {
 		return Line{}, err
 	}
 	body = append(body[:len(body):len(body)], '}')
-	// The format stands first in what Encode writes, so rows are parsed once.
+	// Encode writes the format first, so rows are parsed once.
 	if bytes.HasPrefix(body, []byte(rowStart)) {
 		return decodeRow(body)
 	}
@@ -84,7 +83,7 @@ func Decode(line []byte) (Line, error) {
 	return Line{}, &sweep.FormatError{Want: sweep.RowFormat, Got: head.Format}
 }
 
-// rowStart is how lines with rows begin; a line with an environment has environmentStart.
+// rowStart is the start of lines with rows, environmentStart that of lines with an environment.
 const (
 	rowStart         = `{"format":"` + sweep.RowFormat + `",`
 	environmentStart = `"format":"` + sweep.EnvironmentFormat + `"`
@@ -118,8 +117,8 @@ func checked(line []byte) ([]byte, error) {
 	return body, nil
 }
 
-// formatOf returns the format of a line that is whole but for a checksum, if it
-// is none of this program's: another version may do without.
+// formatOf returns the format of a line that lacks only a checksum, if it is none of this program's: another
+// version may have no checksums.
 func formatOf(line []byte) string {
 	var head struct {
 		Format string `json:"format"`
@@ -133,8 +132,7 @@ func formatOf(line []byte) string {
 	return head.Format
 }
 
-// Damaged reports whether an error of Decode means that the line is not as it
-// was written.
+// Damaged reports whether an error of Decode means that the line was changed after it was written.
 func Damaged(err error) bool {
 	var d *damagedError
 	return errors.As(err, &d)

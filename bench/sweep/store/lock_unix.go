@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// longestStart is how long another process may take to begin, about.
+// longestStart is the approximate time in which another process starts.
 const longestStart = time.Second
 
-// takeLock takes a lock that ends with this process, however it ends. A process that was killed while it began
-// another one is in that until it runs: it is waited for.
+// takeLock takes a lock that ends with this process, however it ends. A process that was killed while it started
+// another one holds the lock in the child until that runs: takeLock waits for it.
 func takeLock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

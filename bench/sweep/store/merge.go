@@ -11,20 +11,19 @@ import (
 	"workbench/bench/sweep"
 )
 
-// Merged is what came of a merge.
+// Merged is the result of a merge.
 type Merged struct {
 	Sweep    string
 	Tasks    int // of all lists together
-	Rows     int // that are in the store now
-	Added    int // of those, from the others
-	Repeated int // that it had already
+	Rows     int // in the store after the merge
+	Added    int // of these, added from the others
+	Repeated int // already present
 	Damaged  []Damage
 	Missing  []sweep.Task // without a row
 }
 
-// Merge adds to the store in dir what the others have: rows, environments,
-// plans, instances and the lists of tasks. All must be of one sweep. It may be
-// done again, and after an interruption; the others stay as they are.
+// Merge adds the contents of the others to the store in dir: rows, environments, plans, instances and the lists of
+// tasks. All must be of one sweep. It may be repeated, also after an interruption; the others are unchanged.
 func Merge(dir string, others []string) (m *Merged, err error) {
 	m = &Merged{}
 	for _, other := range others {
@@ -60,7 +59,7 @@ func same(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// mergeTasks returns the tasks of all lists, each once.
+// mergeTasks returns the tasks of all lists, without duplicates.
 func mergeTasks(dir string, others []string) (*Sweep, error) {
 	var all *Sweep
 	seen := map[string]bool{}
@@ -118,8 +117,7 @@ func (s *Store) addFolder(other string, m *Merged) error {
 	return nil
 }
 
-// copyMissing copies the files of a folder, named by their contents, that
-// another does not have.
+// copyMissing copies the files of a folder, named by their contents, that another folder lacks.
 func copyMissing(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path == from {

@@ -14,12 +14,12 @@ import (
 	"workbench/model/plan"
 )
 
-// planSuffix is of the files of plans, each named by its digest: equal plans are
-// stored once, and folders of plans are merged by copying.
+// planSuffix is the suffix of the files of plans, each named by its digest: equal plans are stored once, and
+// folders of plans are merged by copying.
 const planSuffix = ".json.gz"
 
-// EncodePlan returns a plan as it is stored, compressed, and its digest: the
-// first 32 hexadecimal digits of the SHA-256 of its JSON.
+// EncodePlan returns a plan in its stored form, compressed, and its digest: the first 32 hexadecimal digits of the
+// SHA-256 of its JSON.
 func EncodePlan(p *plan.Plan) (digest string, compressed []byte, err error) {
 	var text, packed bytes.Buffer
 	if err := p.Write(&text); err != nil {
@@ -37,7 +37,7 @@ func EncodePlan(p *plan.Plan) (digest string, compressed []byte, err error) {
 	return hex.EncodeToString(sum[:16]), packed.Bytes(), err
 }
 
-// writePlan stores a compressed plan, unless it is there.
+// writePlan stores a compressed plan, unless it exists.
 func writePlan(dir, digest string, compressed []byte) error {
 	name := filepath.Join(dir, plansName, digest[:2], digest[2:]+planSuffix)
 	if _, err := os.Stat(name); err == nil {

@@ -12,28 +12,27 @@ import (
 	"workbench/model/platform"
 )
 
-// Contents is what a store holds.
+// Contents is the content of a store.
 type Contents struct {
-	Sweep string // name; empty: there are no rows
-	// Rows has one row a task, in the order of the files: where there are
-	// several, the better one (see [sweep.Row.Better]).
+	Sweep string // name; empty: no rows
+	// Rows has one row per task, in the order of the files; of several, the better one (see [sweep.Row.Better]).
 	Rows         []*sweep.Row
 	Environments map[string]sweep.Environment // by digest
-	Repeated     int                          // rows of tasks that have one already
-	// Damaged are the lines that are not as they were written. Their tasks
-	// have no rows, unless elsewhere.
+	Repeated     int                          // further rows of tasks
+	// Damaged lists the lines that were changed after they were written. Their tasks have no rows, unless
+	// elsewhere.
 	Damaged []Damage
-	// Torn are the files whose last line was not written to its end.
+	// Torn lists the files whose last line is incomplete.
 	Torn []string
 }
 
-// Damage is a line that is not as it was written.
+// Damage is a line that was changed after it was written.
 type Damage struct {
 	File string
 	Line int
 	Why  string
 	Text string
-	// Unsummed says that the line is sound but for its checksum, which it lacks.
+	// Unsummed reports that the line is valid except for a missing checksum.
 	Unsummed bool
 }
 
@@ -41,10 +40,9 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s:%d: line %s: %s", d.File, d.Line, d.Why, short(d.Text))
 }
 
-// Read reads the store in a folder, all its files rows*.jsonl, or in one file.
-// Damaged lines are reported in Contents; what is sound but not understood, a
-// newer format or a row of another sweep, is an error of the user's that names
-// file and line. O(size).
+// Read reads the store in a folder, all its files rows*.jsonl, or in one file. Damaged lines are reported in
+// Contents. A valid line of a newer format or a row of another sweep is a user error that names file and line.
+// O(size).
 func Read(path string) (*Contents, error) {
 	c := &Contents{Environments: map[string]sweep.Environment{}}
 	position := map[string]int{}
@@ -77,15 +75,14 @@ func Read(path string) (*Contents, error) {
 	return c, nil
 }
 
-// place is where a line stands.
+// place is the position of a line.
 type place struct {
 	file string
 	line int
 }
 
-// scan reads all lines of a store. sound is called for each that can be read,
-// damaged for each other. name is the sweep's; if it is empty, the first row
-// says it.
+// scan reads all lines of a store. sound is called for each valid line, damaged for each other. name is the
+// sweep's; if it is empty, the first row sets it.
 func scan(path string, name *string, sound func(place, Line) error, damaged func(d Damage, torn bool)) error {
 	files, err := rowFiles(path)
 	if err != nil {
@@ -110,7 +107,7 @@ func scanFile(file string, name *string, sound func(place, Line) error, damaged 
 	defer f.Close()
 	return eachLine(f, func(n int, text []byte, ended bool) error {
 		if len(text) == 0 {
-			return nil // of concatenated files
+			return nil // from concatenated files
 		}
 		l, err := Decode(text)
 		switch {
@@ -137,9 +134,9 @@ func Plan(dir, digest string) ([]byte, error) {
 	return readPlan(filepath.Join(dir, plansName, digest[:2], digest[2:]+planSuffix))
 }
 
-// DamageSummary counts the lines that could not be used and names the first of each kind:
-// "2 lines without checksum (rows.jsonl:2), 1 damaged line (rows.jsonl:7)"; "" if there is none.
-// Descriptions of machines are not counted: rows are what is lost.
+// DamageSummary counts the unusable lines and names the first of each kind: "2 lines without checksum
+// (rows.jsonl:2), 1 damaged line (rows.jsonl:7)"; "" if there is none. Descriptions of machines are not counted,
+// since no row is lost.
 func DamageSummary(lines []Damage) string {
 	var unsummed, damaged []Damage
 	for _, d := range lines {

@@ -1,9 +1,7 @@
-// Package store keeps the rows of a sweep: a folder with files of JSON lines,
-// one line a finished task, appended and synced before anybody calls the task
-// done. These files are the truth. They can be merged with cat; a last line
-// that was not written to its end is as if it had not been begun, and any other
-// damaged line is found by its checksum, reported and kept aside. Plans lie
-// beside them, compressed.
+// Package store keeps the rows of a sweep: a folder with files of JSON lines, one line per finished task, appended
+// and synced before the task is acknowledged. These files are authoritative. They can be merged with cat. An
+// incomplete last line is ignored; any other damaged line is found by its checksum, reported and set aside. Plans
+// are stored next to them, compressed.
 package store
 
 import (
@@ -27,22 +25,20 @@ type Store struct {
 
 	mu           sync.Mutex
 	file         *os.File
-	size         int64 // bytes of whole lines
-	broken       error // why nothing can be appended any more
+	size         int64 // bytes of complete lines
+	broken       error // why no more can be appended
 	done         map[string]bool
-	failed       map[string]bool // those of done whose row is a failure
+	failed       map[string]bool // tasks in done whose row is a failure
 	environments map[string]bool
 	damaged      []Damage
 	torn         []string
 }
 
-// ErrLocked is wrapped by the error of opening a folder that another process
-// has open.
+// ErrLocked is wrapped by the error of opening a folder that another process has open.
 var ErrLocked = errors.New("in use by another process")
 
-// Open opens the store of the sweep of that name in dir, which it makes. A torn
-// last line is removed. Damaged lines are moved to damaged.txt, each with its
-// file and number, so that their tasks will be done again. O(size).
+// Open opens the store of the named sweep in dir, which it creates if needed. An incomplete last line is removed.
+// Damaged lines are moved to damaged.txt, each with its file and number, so that their tasks are redone. O(size).
 func Open(dir, name string) (*Store, error) {
 	if err := atomicfile.Folder(dir); err != nil {
 		return nil, err
@@ -77,7 +73,7 @@ func (s *Store) open() error {
 	return syncFolder(s.dir)
 }
 
-// read notes which tasks have rows, and what is damaged.
+// read records which tasks have rows, and what is damaged.
 func (s *Store) read() error {
 	name := s.name
 	return scan(s.dir, &name, func(_ place, l Line) error {
@@ -104,10 +100,9 @@ func (s *Store) note(r *sweep.Row) {
 	}
 }
 
-// setAside moves the damaged lines to a file of their own, before the files they
-// stand in are written again without them, and ends each file with an end of
-// line. The damaged lines of an interrupted move are in both places, once more
-// in the former after the next.
+// setAside moves the damaged lines to a file of their own, before their files are rewritten without them, and
+// terminates each file with a line end. After an interrupted move the damaged lines are in both places, and the
+// next move copies them once more.
 func (s *Store) setAside() error {
 	files, err := rowFiles(s.dir)
 	if err != nil {
@@ -136,8 +131,7 @@ func (s *Store) setAside() error {
 	return nil
 }
 
-// mend writes a file again without its damaged and torn lines, if it has any or
-// lacks its last end of line.
+// mend rewrites a file without its damaged and incomplete lines, if it has any or lacks its last line end.
 func (s *Store) mend(file string) error {
 	without := map[int]bool{}
 	for _, d := range s.damaged {
@@ -170,8 +164,7 @@ func (s *Store) mend(file string) error {
 	return WriteFile(file, kept)
 }
 
-// endsWithNewline reports whether a file does, or is empty. It leaves f at its
-// start.
+// endsWithNewline reports whether a file ends with a newline, or is empty. It seeks f to its start.
 func endsWithNewline(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -188,8 +181,7 @@ func (s *Store) Dir() string { return s.dir }
 // Name returns the name of the sweep.
 func (s *Store) Name() string { return s.name }
 
-// Damaged returns the lines that Open kept aside, and the files of which it
-// removed a torn last line.
+// Damaged returns the lines that Open set aside, and the files from which it removed an incomplete last line.
 func (s *Store) Damaged() (lines []Damage, torn []string) { return s.damaged, s.torn }
 
 // Has reports whether the task with that name has a row.
@@ -199,7 +191,7 @@ func (s *Store) Has(id string) bool {
 	return s.done[id]
 }
 
-// Failed reports whether the task with that name has no row but of a failure.
+// Failed reports whether the task with that name has only rows of failures.
 func (s *Store) Failed(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +210,7 @@ func (s *Store) Missing(tasks []sweep.Task) (missing []sweep.Task) {
 	return missing
 }
 
-// Forget lets tasks be done again whose rows are failures: Has and Missing treat
-// them as if there were none.
+// Forget makes Has and Missing treat tasks whose rows are failures as missing, so that they are redone.
 func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,11 +222,9 @@ func (s *Store) Forget() {
 	}
 }
 
-// Append writes a row, and before it its plan, as EncodePlan has it, if there
-// is one: when it returns nil both are on the disk. A task that has a row
-// already gets no second one, unless the first is a failure and this is not. If
-// the disk is full nothing is left of what was begun, and the row may be
-// appended again.
+// Append writes a row, and before it its plan, from EncodePlan, if there is one: when it returns nil both are
+// durable. A task that has a row gets no second one, unless the first is a failure and this is not. If the disk is
+// full, partial data is removed, and the row may be appended later.
 func (s *Store) Append(r *sweep.Row, plan []byte) error {
 	if r.Sweep != s.name {
 		return fmt.Errorf("store %s: row of sweep %q, the store is of %q", s.dir, r.Sweep, s.name)
@@ -261,7 +250,7 @@ func (s *Store) Append(r *sweep.Row, plan []byte) error {
 	return nil
 }
 
-// AppendEnvironment writes an environment, unless it is there.
+// AppendEnvironment writes an environment, unless it exists.
 func (s *Store) AppendEnvironment(e *sweep.Environment) error {
 	line, err := Encode(e)
 	if err != nil {
@@ -279,7 +268,7 @@ func (s *Store) AppendEnvironment(e *sweep.Environment) error {
 	return nil
 }
 
-// write appends a line and syncs it, or leaves the file as it was.
+// write appends a line and syncs it, or leaves the file unchanged.
 func (s *Store) write(line []byte) error {
 	if s.broken != nil {
 		return s.broken
@@ -294,7 +283,7 @@ func (s *Store) write(line []byte) error {
 	}
 	err = fmt.Errorf("store %s: row: %w", s.dir, err)
 	if undo := s.file.Truncate(s.size); undo != nil {
-		// What follows a torn line would be lost with it.
+		// Lines after an incomplete one would be lost with it.
 		s.broken = fmt.Errorf("%w; what was begun cannot be removed: %w", err, undo)
 		return s.broken
 	}
@@ -311,12 +300,12 @@ func (s *Store) Close() error {
 	return errors.Join(s.file.Close(), s.lock.Close())
 }
 
-// lockedError says what to do about a folder in use.
+// lockedError returns an error that says what to do about a folder in use.
 func lockedError() error {
 	return solve.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
 }
 
-// Remove removes the folder of a sweep with all it has, unless another process has it open.
+// Remove removes the folder of a sweep with its contents, unless another process has it open.
 func Remove(dir string) error {
 	if !Exists(dir) {
 		return solve.InputError(fmt.Errorf("%s is no folder of a sweep", dir))
