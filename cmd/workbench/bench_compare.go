@@ -62,7 +62,11 @@ func benchCompare(s streams, o *nightsOptions, rules results.Options, before, af
 		return err
 	}
 	if o.html != "" {
-		if err := atomicfile.Write(o.html, s.out, results.NewReport(night, c).WriteHTML); err != nil {
+		r, err := results.NewReportAfter(night, []*results.Night{old}, rules)
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(o.html, s.out, r.WriteHTML); err != nil {
 			return err
 		}
 	}

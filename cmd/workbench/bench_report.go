@@ -17,9 +17,10 @@ import (
 
 // reportOptions are the flags of bench report.
 type reportOptions struct {
-	quiet                  bool
-	output, folder, before string
-	table                  results.Table
+	quiet          bool
+	output, folder string
+	before         cli.StringSlice
+	table          results.Table
 }
 
 func newBenchReport(s streams) *cli.Command {
@@ -34,7 +35,10 @@ func newBenchReport(s streams) *cli.Command {
 			stringFlag("output", "output, o", &o.output, "", "write the page to `FILE`.html (default: report.html in the sweep's folder)"),
 			stringFlag("output", "folder", &o.folder, "",
 				"write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead"),
-			stringFlag("input", "before", &o.before, "", "compare with the earlier `SWEEP` on the page"),
+			&cli.StringSliceFlag{
+				Name: "before", Usage: "compare with the earlier `SWEEP` on the page; given more than once, the latest is compared and all are " +
+					"listed side by side", Destination: &o.before, Category: "input",
+			},
 			stringFlag("output", "table", &o.table.Cells, "",
 				"print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: "+
 					strings.Join(results.Tables(), ", ")),
@@ -51,7 +55,7 @@ func newBenchReport(s streams) *cli.Command {
 			if c.IsSet("output") && o.folder != "" {
 				return usagef("--output %s and --folder %s: one of them is needed; the folder has the page, too", o.output, o.folder)
 			}
-			if o.table.Cells != "" && (c.IsSet("output") || o.folder != "" || o.before != "") {
+			if o.table.Cells != "" && (c.IsSet("output") || o.folder != "" || c.IsSet("before")) {
 				return usagef("--table %s goes to standard output, without --output, --folder or --before", o.table.Cells)
 			}
 			return benchReport(s, o, a[0])
@@ -64,17 +68,18 @@ func benchReport(s streams, o *reportOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	var comparison *results.Comparison
-	if o.before != "" {
-		old, err := readNight(o.before)
+	var earlier []*results.Night
+	for _, folder := range o.before.Value() {
+		old, err := readNight(folder)
 		if err != nil {
 			return err
 		}
-		if comparison, err = results.Compare(old, night, results.Defaults()); err != nil {
-			return err
-		}
+		earlier = append(earlier, old)
 	}
-	r := results.NewReport(night, comparison)
+	r, err := results.NewReportAfter(night, earlier, results.Defaults())
+	if err != nil {
+		return err
+	}
 	if o.table.Cells != "" {
 		return r.WriteTable(s.out, o.table)
 	}

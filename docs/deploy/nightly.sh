@@ -1,6 +1,6 @@
 #!/bin/sh
 # One night: the sweep into a folder of today, or on with it if it was cut off, then the report
-# beside the night before, the comparison with it, the history of all nights, and retention.
+# with the two nights before, the comparison with the last, the history of all nights, and retention.
 #
 #   nightly.sh SPEC NIGHTS
 #
@@ -55,18 +55,18 @@ say() {
 }
 
 accepted=$(cat "$nights/accepted" 2>/dev/null || true)
-before=''
+before='' earlier=''
 set --
 for other in "$nights"/????-??-??; do
   [ -e "$other/report.html" ] || [ "$other" = "$night" ] || continue # that was not done
   name=${other##*/}
-  [ "$other" = "$night" ] || before=$other
+  [ "$other" = "$night" ] || { earlier=$before; before=$other; }
   case $(printf '%s\n%s\n' "$accepted" "$name" | sort | head -n 1) in "$accepted") set -- "$@" "$other" ;; esac
 done
 if [ -z "$before" ]; then
   say workbench bench report "$night"
 else
-  say workbench bench report "$night" --before "$before"
+  say workbench bench report "$night" --before "$before" ${earlier:+--before "$earlier"}
   say workbench bench compare "$before" "$night"
   [ $# -lt 3 ] || say workbench bench history "$@" --html "$nights/history.html"
 fi

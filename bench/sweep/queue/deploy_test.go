@@ -366,8 +366,13 @@ func TestNightlyScript(t *testing.T) {
 	runs := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
 	pruned := "workbench bench prune " + nights + " --keep 30\n"
 	report := "workbench bench report " + nights + "/%[1]s\n"
-	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s\n" +
-		"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
+	compared := func(earlier string) string {
+		if earlier != "" {
+			earlier = " --before " + nights + "/" + earlier
+		}
+		return "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s" + earlier + "\n" +
+			"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
+	}
 	history := func(days ...string) string {
 		s := "workbench bench history"
 		for _, d := range days {
@@ -385,11 +390,11 @@ func TestNightlyScript(t *testing.T) {
 	}
 	for _, tt := range []struct{ today, before, want, accepted string }{
 		{"2026-11-20", "", runs + report + pruned, ""},
-		{"2026-11-21", "2026-11-20", runs + compared + pruned, ""},
-		{"2026-11-21", "2026-11-20", runs + compared + pruned, ""},
-		{"2026-11-23", "2026-11-21", runs + compared + history("2026-11-20", "2026-11-21", "2026-11-23") + pruned, ""},
-		{"2026-11-24", "2026-11-23", runs + compared + history("2026-11-21", "2026-11-23", "2026-11-24") + pruned, "2026-11-21"},
-		{"2026-11-24", "2026-11-23", runs + compared + pruned, "2026-11-23"},
+		{"2026-11-21", "2026-11-20", runs + compared("") + pruned, ""},
+		{"2026-11-21", "2026-11-20", runs + compared("") + pruned, ""},
+		{"2026-11-23", "2026-11-21", runs + compared("2026-11-20") + history("2026-11-20", "2026-11-21", "2026-11-23") + pruned, ""},
+		{"2026-11-24", "2026-11-23", runs + compared("2026-11-21") + history("2026-11-21", "2026-11-23", "2026-11-24") + pruned, "2026-11-21"},
+		{"2026-11-24", "2026-11-23", runs + compared("2026-11-21") + pruned, "2026-11-23"},
 	} {
 		if tt.accepted != "" {
 			accept(tt.accepted)

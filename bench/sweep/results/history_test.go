@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,7 +206,10 @@ func TestPage(t *testing.T) {
 	if err := h.WriteHTML(&b, sources); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 regression stands", "v2", "worse-plan", "<polyline", "default-src &#39;none&#39;"} {
+	for _, want := range []string{
+		"1 regression stands", "v2", "worse-plan", "<polyline",
+		"remat objective, ratio to the first night", ">night</text>", ">×1</text>", ">×1.0", "REGRESSION stands: 1 worse-plan", "default-src &#39;none&#39;",
+	} {
 		if !strings.Contains(strings.ReplaceAll(b.String(), "'none'", "&#39;none&#39;"), want) {
 			t.Errorf("no %q on the page", want)
 		}
@@ -278,5 +282,33 @@ func TestHistorySeesWhatCompareSees(t *testing.T) {
 			!strings.HasPrefix(c.Verdict(), "REGRESSION v0..v1: ") {
 			t.Errorf("%q: compare %q, history %q", method, c.Verdict(), h.Verdict())
 		}
+	}
+}
+
+// All charts of a measure have one scale, whose ends are the smallest and the largest ratio, and name 1.
+func TestChartsHaveOneScale(t *testing.T) {
+	t.Parallel()
+	x := func(values ...float64) (list []*float64) {
+		for _, v := range values {
+			list = append(list, number(v))
+		}
+		return list
+	}
+	h := &History{Nights: make([]HistoryNight, 3), Methods: []Line{
+		{"remat", "a", x(1, 1, 1), x(1, 1, 1), x(1, 1.5, math.NaN())},
+		{"remat", "b", x(1, 1, 2), x(1, 1, 1), x(1, 1, 1)},
+		{"swap", "c", x(1, 0.5, 0.5), x(math.NaN(), math.NaN(), math.NaN()), x(1, 1, 1)},
+	}}
+	var got []string
+	for _, c := range h.charts() {
+		ends := ""
+		for _, m := range regexp.MustCompile(`class="end">([^<]*)<`).FindAllStringSubmatch(string(c.Picture), -1) {
+			ends += " " + m[1]
+		}
+		got = append(got, c.Title+ends+" "+strings.Join(c.Legend, " "))
+	}
+	want := []string{"remat objective ×1 ×0.5 ×2 b", "swap objective ×1 ×0.5 ×2 c", "remat processor time ×1 ×1.5 a"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

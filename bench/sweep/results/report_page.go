@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"workbench/bench/solve/catalog"
 	"workbench/bench/sweep"
@@ -57,6 +58,7 @@ var functions = template.FuncMap{
 	"task":     func(f Finding) *sweep.Task { return &f.Task },
 	"ratio":    func(x float64) string { return written(x, "%.4f") },
 	"day":      func(r *Report) string { return r.Started.UTC().Format("2006-01-02 15:04") },
+	"moment":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 	"clock":    func(r *Report) string { return r.Finished.UTC().Format("2006-01-02 15:04 MST") },
 	"value":    value,
 	"some":     func(f []Finding) []Finding { return f[:min(len(f), mostFindings)] },

@@ -304,6 +304,34 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
+// Nights side by side are in their order, the last is that of the report, and times are of the tasks that all have.
+func TestNightsSideBySide(t *testing.T) {
+	nights := make([]*Night, 3)
+	for k, source := range manyNights(3, func(k int, n *Night) { n.Rows = n.Rows[k:] }) {
+		nights[k] = source.Night
+	}
+	r, err := NewReportAfter(nights[2], []*Night{nights[1], nights[0]}, Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Comparison.Old.Versions[0] != "v1" || len(r.Nights) != 3 {
+		t.Fatalf("compared with %v, %d nights", r.Comparison.Old.Versions, len(r.Nights))
+	}
+	for k, c := range r.Nights {
+		sum := 0.0
+		for _, row := range nights[k].Rows[2-k:] {
+			sum += Time(row)
+		}
+		if c.Versions[0] != "v"+string(rune('0'+k)) || c.Tasks != len(nights[k].Rows) || c.Matched != len(nights[2].Rows) ||
+			math.Abs(c.Time-sum) > 1e-9*sum || c.NoPlan+c.Failed+c.Proved == 0 {
+			t.Errorf("night %d: %+v, want %d tasks and %g s of %d", k, c, len(nights[k].Rows), sum, len(nights[2].Rows))
+		}
+	}
+	if text := page(t, r); strings.Count(text, `<table id="side">`) != 1 || !strings.Contains(text, "cases with an open gap") {
+		t.Error("no table of nights on the page")
+	}
+}
+
 func TestEmptyNight(t *testing.T) {
 	if text := page(t, NewReport(&Night{Name: "nothing"}, nil)); !strings.Contains(text, "0 runs") {
 		t.Error(text[:200])

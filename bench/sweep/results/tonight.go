@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
 
@@ -41,6 +43,75 @@ func (r *Report) failedByReason() string {
 	}
 	slices.Sort(parts)
 	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// Column is a night next to others.
+type Column struct {
+	Name                                                  string
+	Versions                                              []string
+	Started                                               time.Time
+	Tasks, NoPlan, Failed, Missing, Proved, Open, Matched int
+	// Time is that of the tasks which every night has, in seconds; Matched is their number.
+	Time float64
+}
+
+// NewReportAfter reads a night, compares it with the latest of earlier ones, and lists all of them side by side. It is
+// an error of the user's if no task is in both nights that are compared.
+func NewReportAfter(n *Night, earlier []*Night, o Options) (*Report, error) {
+	if len(earlier) == 0 {
+		return NewReport(n, nil), nil
+	}
+	earlier = slices.Clone(earlier)
+	slices.SortStableFunc(earlier, func(a, b *Night) int { return began(a).Compare(began(b)) })
+	c, err := Compare(earlier[len(earlier)-1], n, o)
+	if err != nil {
+		return nil, err
+	}
+	r := NewReport(n, c)
+	r.sideBySide(n, append(earlier, n))
+	return r, nil
+}
+
+// sideBySide sets the columns of the nights, of which n is that of the report.
+func (r *Report) sideBySide(n *Night, nights []*Night) {
+	common := map[string]int{}
+	tasks := make([]map[string][]*sweep.Row, len(nights))
+	for k, night := range nights {
+		tasks[k] = byTask(night.Rows)
+		for key := range tasks[k] {
+			common[key]++
+		}
+	}
+	for k, night := range nights {
+		x := r
+		if night != n {
+			x = NewReport(night, nil)
+		}
+		c := Column{
+			Name: night.Name, Versions: x.Versions, Started: x.Started, Tasks: x.Rows, NoPlan: x.NoPlan, Failed: x.Failed, Missing: x.Missing,
+		}
+		for key, list := range tasks[k] {
+			if common[key] == len(nights) {
+				c.Time, c.Matched = c.Time+median(times(list)), c.Matched+1
+			}
+		}
+		for _, row := range night.Rows {
+			c.Proved += bit(Proved(row))
+		}
+		for _, p := range x.Problems {
+			for _, y := range p.Cases {
+				c.Open += bit(y.gap() > 0)
+			}
+		}
+		r.Nights = append(r.Nights, c)
+	}
+}
+
+func times(list []*sweep.Row) (out []float64) {
+	for _, row := range list {
+		out = append(out, Time(row))
+	}
+	return out
 }
 
 // moved counts the tasks that got worse and better, and the methods that got worse.
