@@ -340,6 +340,42 @@ func TestStopped(t *testing.T) {
 	verified(t, g.Instance, out)
 }
 
+// A search without time in a large graph returns a plan near the bound, not one of N²/4
+// computations.
+func TestStoppedLarge(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	const n = 2000
+	r := rand.New(rand.NewPCG(8, 0))
+	g := &graph.Graph{Name: "skips"}
+	for i := range n {
+		kind := graph.Backward
+		if i < n/2 {
+			kind = graph.Forward
+		} else if i == n/2 {
+			kind = graph.Loss
+		}
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint(i), Kind: kind, Time: 1 + float64(r.IntN(9)), Memory: 1 + float64(r.IntN(99))})
+		if i > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		if i > n/2 {
+			g.Edges = append(g.Edges, graph.Edge{From: n - 1 - i, To: i})
+		}
+		if skip := 2 + r.IntN(19); i%3 == 0 && i+skip < n {
+			g.Edges = append(g.Edges, graph.Edge{From: i, To: i + skip})
+		}
+	}
+	v := view(t, g)
+	out, err := Search(ctx, v, platform.Platform{Memory: 20000}, 1, 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time, bound := verified(t, g, out), v.TimeBound(20000).Seconds; time > 1.2*bound {
+		t.Errorf("%g s for a bound of %g", time, bound)
+	}
+}
+
 // A plan of millions of computations is not written down: it takes gigabytes.
 func TestTooLongIsNotWritten(t *testing.T) {
 	testfile.Long(t)

@@ -107,7 +107,7 @@ func exact() float64 { return 1 }
 // at once. Of huge graphs with blocks that repeat it tries no others than such as those do.
 func (s *search) start(rounds int) {
 	s.remember(newState(s.v.StoreAll(), s.limits))
-	if s.v.N <= HugeGraph {
+	if s.v.N <= largeGraph {
 		s.remember(newState(s.v.Frugal(), s.limits))
 	}
 	for _, x := range s.from {
@@ -117,15 +117,15 @@ func (s *search) start(rounds int) {
 		return
 	}
 	before := s.best
-	guesses := s.guided()
+	guesses := s.guided(s.bound(s.most()))
 	if s.v.N > HugeGraph && !s.stop() {
 		s.repeated(rounds)
 	}
 	if (s.v.N > HugeGraph || s.stop()) && s.best != before {
 		return // hundreds of schedules take longer than there may be time
 	}
-	if s.best == nil && s.v.N > HugeGraph {
-		s.remember(newState(s.v.Frugal(), s.limits)) // half a second of 10,000 nodes
+	if s.best == nil {
+		s.stricter()
 	}
 	s.chen()
 	s.partitioned()
@@ -171,10 +171,25 @@ const largeGraph = 1500
 // 2.8 instead of 0.1 %.
 const HugeGraph = 4000
 
-// guided returns the schedules that the time bound suggests, even if there is no time left, and
+// stricter remembers the fastest schedule that the time bound suggests for half the memory, a
+// quarter and so on, the first that fits. Where none does, or ctx ended before the last of them, it
+// remembers the schedule that recomputes everything, of up to N²/2 computations.
+func (s *search) stricter() {
+	lowest := s.lowest
+	for memory := s.most() / 2; s.best == nil && s.v.Fits(memory) == nil; memory /= 2 {
+		if s.guided(s.bound(memory)); s.stop() {
+			break
+		}
+	}
+	if s.best == nil {
+		s.remember(newState(s.v.Frugal(), s.limits)) // half a second of 10,000 nodes
+	}
+	s.lowest = lowest
+}
+
+// guided returns the schedules that a time bound suggests, even if there is no time left, and
 // remembers the best of them: it needs no repair, and takes as long as a few peaks.
-func (s *search) guided() (guesses []*rematgraph.Schedule) {
-	h := s.bound(s.most())
+func (s *search) guided(h rematgraph.TimeBound) (guesses []*rematgraph.Schedule) {
 	s.lowest = h.Seconds
 	for _, again := range slices.Backward(h.Again) { // the last makes the most room
 		x := newState(besides(s.v, h.Node, again), s.limits)
