@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
 
 	"workbench/model/milp"
 )
@@ -131,4 +135,110 @@ func ExampleModel_WriteLP() {
 	//  x(0,1)
 	// End
 	// [x(0,0) x(0,1)] <nil>
+}
+
+// The ten rows that docs/researchers.md shows next to JuMP's.
+func Example_tenRows() {
+	m := milp.New("ten rows")
+	variables := func(name string, n int, k milp.Kind, up float64) (list []milp.Var) {
+		for i := range n {
+			list = append(list, m.Var(fmt.Sprintf("%s%d", name, i), k, 0, up))
+		}
+		return list
+	}
+	s, y, in, out := variables("s", 3, milp.Continuous, 20), variables("y", 2, milp.Binary, 1), variables("in", 2, milp.Integer, 9),
+		variables("out", 2, milp.Integer, 9)
+	x, c := m.Var("x", milp.Continuous, 0, 32), m.Var("c", milp.Continuous, 0, 9)
+	on, z := m.Var("on", milp.Binary, 0, 1), m.Var("z", milp.Continuous, 0, 1)
+	u, a, limit, xs, ys := []float64{3, 2}, []float64{5, 4}, 7.0, []float64{0, 8, 32}, []float64{0, 4, 6}
+	order, memory, choice := m.Group("order", "ours"), m.Group("memory", "ours"), m.Group("choice", "ours")
+	window, flow, apart := m.Group("window", "ours"), m.Group("flow", "ours"), m.Group("apart", "Sekiyama et al. 2018")
+	batch, both, cost := m.Group("batch", "ours"), m.Group("both", "McCormick 1976"), m.Group("cost", "Markowitz and Manne 1957")
+
+	for k := range u {
+		order.GreaterEqual(milp.Sum(s[k+1]), milp.Sum(s[k]).AddConst(u[k]))
+	}
+	row := memory.AtMost(milp.Dot(a, y), limit)
+	choice.Equal(milp.Sum(y...), 1)
+	window.Between(2, milp.Sum(s[1]), 8)
+	flow.Equals(milp.Sum(in...), milp.Sum(out...))
+	apart.When(milp.Is(y[0])).LessEqual(milp.Sum(s[0]), milp.Sum(s[1]))
+	batch.Semi(x, on, 4, 32)
+	both.Product(z, y[0], y[1])
+	cost.Piecewise("part", x, c, xs, ys)
+	m.SetCoef(row, x, 2)
+
+	m.Print(os.Stdout)
+	fmt.Println(m.Err())
+	// Output:
+	// model ten rows: 16 rows, 16 columns (8 continuous, 4 integer, 4 binary), 37 nonzeros
+	// minimize
+	//   0
+	// order, from ours
+	//   order[0]: s1 - s0 ≥ 3
+	//   order[1]: s2 - s1 ≥ 2
+	// memory, from ours
+	//   memory[0]: 5 y0 + 4 y1 + 2 x ≤ 7
+	// choice, from ours
+	//   choice[0]: y0 + y1 = 1
+	// window, from ours
+	//   window[0]: 2 ≤ s1 ≤ 8
+	// flow, from ours
+	//   flow[0]: in0 + in1 - out0 - out1 = 0
+	// apart, from Sekiyama et al. 2018
+	//   apart[0]: if y0 = 1: s0 - s1 ≤ 0
+	// batch, from ours
+	//   batch[0]: x - 4 on ≥ 0
+	//   batch[1]: x - 32 on ≤ 0
+	// both, from McCormick 1976
+	//   both[0]: z - y0 ≤ 0
+	//   both[1]: z - y1 ≤ 0
+	//   both[2]: z - y0 - y1 ≥ -1
+	// cost, from Markowitz and Manne 1957
+	//   cost[0]: part.full[0] - part[0] ≤ 0
+	//   cost[1]: part[1] - part.full[0] ≤ 0
+	//   cost[2]: x - 8 part[0] - 24 part[1] = 0
+	//   cost[3]: c - 4 part[0] - 2 part[1] = 0
+	// columns
+	//   s0: continuous in [0, 20]
+	//   s1: continuous in [0, 20]
+	//   s2: continuous in [0, 20]
+	//   y0: binary
+	//   y1: binary
+	//   in0: integer in [0, 9]
+	//   in1: integer in [0, 9]
+	//   out0: integer in [0, 9]
+	//   out1: integer in [0, 9]
+	//   x: continuous in [0, 32]
+	//   c: continuous in [0, 9]
+	//   on: binary
+	//   z: continuous in [0, 1]
+	//   part[0] … part[1]: continuous in [0, 1]
+	//   part.full[0]: binary
+	// <nil>
+}
+
+// The rows of the document are those of the example, and as long as it says.
+func TestTenRowsOfTheDocument(t *testing.T) {
+	page, err := os.ReadFile("../../docs/researchers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(page), "| a row that says | `milp` | JuMP |")
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	lines := regexp.MustCompile("(?m)^\\| [^|`]* \\| `([^`]*)` \\| `([^`]*)` \\|$").FindAllStringSubmatch(rows, -1)
+	ours, theirs := 0, 0
+	for _, l := range lines {
+		ours, theirs = ours+utf8.RuneCountInString(l[1]), theirs+utf8.RuneCountInString(l[2])
+		if !strings.Contains(string(source), "\t"+l[1]+"\n") && !strings.Contains(string(source), " := "+l[1]+"\n") {
+			t.Errorf("%s is not in the example", l[1])
+		}
+	}
+	if len(lines) != 10 || !strings.Contains(string(page), fmt.Sprintf("All ten take %d characters, JuMP's %d.", ours, theirs)) {
+		t.Errorf("%d rows of %d and %d characters", len(lines), ours, theirs)
+	}
 }
