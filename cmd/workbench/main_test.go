@@ -20,6 +20,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deploy, err := filepath.Abs(filepath.Join("..", "..", "docs", "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -27,6 +31,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("WORKBENCH_LPSOLVE", os.Getenv("WORKBENCH_LPSOLVE"))
 			e.Setenv("DATA", data)
+			e.Setenv("DEPLOY", deploy)
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
