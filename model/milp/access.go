@@ -22,9 +22,8 @@ func (c Col) Var() Var { return Var{uint32(c.Index), c.m.tag} }
 // Name returns the name of c.
 func (c Col) Name() string { return c.m.colName(c.Index) }
 
-// Row is a row of a model, for reading: Lower ≤ Σ_k Val[k]·x[Col[k]] ≤ Upper.
-// Its slices are shared with the model. Each column occurs at most once and no
-// value is zero.
+// Row is a row of a model, for reading: Lower ≤ Σ_k Val[k]·x[Col[k]] ≤ Upper. Its slices are shared with the
+// model. Each column occurs at most once and no value is zero.
 type Row struct {
 	Index        int
 	Lower, Upper float64

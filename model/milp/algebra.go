@@ -26,7 +26,7 @@ func Dot(c []float64, v []Var) *Expr {
 	return e
 }
 
-// Value returns the value of v in a point, a value a column.
+// Value returns the value of v in a point with one value per column.
 func (v Var) Value(x []float64) float64 { return x[v.id] }
 
 // difference returns left − right, both unchanged.
@@ -64,10 +64,10 @@ func (g Group) Product(z, a, b Var) {
 	g.GreaterEqual(Sum(z), Sum(a, b).AddConst(-1))
 }
 
-// Piecewise adds y = f(x), for f linear between the points (xs[k], ys[k]) with xs increasing, and
-// so xs[0] ≤ x ≤ xs[n−1]. With n − 1 segments it adds n − 1 columns name[k], the part of segment k
-// that x has passed, and n − 2 binaries name.full[k]: the incremental method of Markowitz and
-// Manne (1957), whose relaxation is the convex hull.
+// Piecewise adds y = f(x), for f linear between the points (xs[k], ys[k]) with xs increasing, and so xs[0] ≤ x ≤
+// xs[n−1]. With n − 1 segments it adds n − 1 columns name[k], the fraction of segment k below x, and n − 2
+// binaries name.full[k]. This is the incremental method of Markowitz and Manne (1957), whose relaxation is the
+// convex hull.
 func (g Group) Piecewise(name string, x, y Var, xs, ys []float64) {
 	n := len(xs)
 	if n < 2 || len(ys) != n {

@@ -11,9 +11,9 @@ type Entry struct {
 	Coef float64
 }
 
-// Column adds a column with a cost and entries in rows that are there already, as column
-// generation does; an entry may repeat. The rows are copied, since copies of m share them:
-// O(rows + nonzeros). Columns that are there before their rows are cheaper, see [Model.Var].
+// Column adds a column with a cost and entries in existing rows, as column generation does; an entry may repeat.
+// The rows are copied, since copies of m share them: O(rows + nonzeros). Columns added before their rows are
+// cheaper, see [Model.Var].
 func (m *Model) Column(name string, k Kind, lo, up, cost float64, entries []Entry) Var {
 	v := m.Var(name, k, lo, up)
 	if !m.owns(v) { // too large
@@ -45,12 +45,11 @@ func (m *Model) Column(name string, k Kind, lo, up, cost float64, entries []Entr
 		start = append(start, int32(len(col)))
 	}
 	m.start, m.col, m.val = start, col, val
-	clear(m.stamp) // they name places of entries
+	clear(m.stamp) // its values are positions of entries
 	return v
 }
 
-// SetSides replaces the sides of a row, of a conditional one by one side. O(rows): copies of
-// m keep theirs.
+// SetSides replaces the sides of a row; a conditional row has one side. O(rows): copies of m keep theirs.
 func (m *Model) SetSides(c Constr, lo, up float64) {
 	if !m.ownsRow(c) {
 		m.failf("sides [%v, %v]: %w", lo, up, ErrForeignRow)
@@ -95,9 +94,8 @@ func (m *Model) SetCoef(c Constr, v Var, a float64) {
 	}
 }
 
-// RemoveRow makes row c one that always holds, without entries, sides and condition. It keeps
-// its number and name, so that other rows and their duals keep theirs; [Model.Filter] returns
-// a model with fewer rows. O(rows + nonzeros).
+// RemoveRow makes row c always satisfied, without entries, sides and condition. It keeps its number and name, so
+// that other rows and their duals keep theirs; [Model.Filter] returns a model with fewer rows. O(rows + nonzeros).
 func (m *Model) RemoveRow(c Constr) {
 	if !m.ownsRow(c) {
 		m.failf("removal: %w", ErrForeignRow)
@@ -109,7 +107,7 @@ func (m *Model) RemoveRow(c Constr) {
 	replaceEntries(m, int(c.id), nil, nil)
 }
 
-// replaceEntries gives row i other entries, in arrays that no copy of m shares.
+// replaceEntries replaces the entries of row i, in arrays that no copy of m shares.
 func replaceEntries(m *Model, i int, col []int32, val []float64) {
 	from, to := m.start[i], m.start[i+1]
 	grown := int32(len(col)) - (to - from)
@@ -118,10 +116,10 @@ func replaceEntries(m *Model, i int, col []int32, val []float64) {
 	for k := i + 1; k < len(m.start); k++ {
 		m.start[k] += grown
 	}
-	clear(m.stamp) // they name places of entries
+	clear(m.stamp) // its values are positions of entries
 }
 
-// ownsRow says whether c is a row of m, or of a model that m is a copy of.
+// ownsRow reports whether c is a row of m, or of a model of which m is a copy.
 func (m *Model) ownsRow(c Constr) bool {
 	return c.tag == m.tag && int(c.id) < len(m.rowLower) ||
 		slices.ContainsFunc(m.parents, func(p parent) bool { return c.tag == p.tag && int(c.id) < p.rows })

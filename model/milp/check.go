@@ -59,23 +59,23 @@ func (s Side) String() string {
 	return "upper"
 }
 
-// Rule says what a point can violate.
+// Rule is a kind of condition that a point can violate.
 type Rule uint8
 
 const (
 	RowRule      Rule = iota // a side of a row
 	BoundRule                // a bound of a column
-	IntegerRule              // a column is to be integer
+	IntegerRule              // a column must be integer
 	FiniteRule               // a column is NaN or infinite
 	NumberOfRule             // the point does not have one value for each column
 )
 
-// Violation is one rule of a model that a point breaks.
+// Violation is a violation of one condition of a model.
 type Violation struct {
 	Rule   Rule
-	Index  int     // of the row or column; for NumberOfRule the columns there are
+	Index  int     // of the row or column; for NumberOfRule the number of columns
 	Side   Side    // for RowRule and BoundRule
-	Value  float64 // of the activity or the column; for NumberOfRule the values given
+	Value  float64 // of the activity or the column; for NumberOfRule the number of values
 	Limit  float64 // the side or bound, or the nearest integer
 	Amount float64 // |Value − Limit|
 	m      *Model
@@ -92,8 +92,7 @@ func (v Violation) Name() string {
 	return v.m.colName(v.Index)
 }
 
-// String returns what is wrong, where, and by how much:
-// "memory[3] is 12.5, above 12 by 0.5".
+// String returns the condition, its place and the amount: "memory[3] is 12.5, above 12 by 0.5".
 func (v Violation) String() string {
 	is := v.Name() + " is " + number(v.Value)
 	switch v.Rule {
@@ -110,21 +109,18 @@ func (v Violation) String() string {
 	return is + ", above " + number(v.Limit) + " by " + number(v.Amount)
 }
 
-// evaluation is the error allowed in the activity of a row, relative to its
-// largest term. It pays for values that are themselves rounded; a row switched
-// by a constant of 1e7 may still not be missed by more than 0.01.
+// evaluation is the error allowed in the activity of a row, relative to its largest term. It accounts for values
+// that are themselves rounded; a big-M row with a constant of 1e7 may be violated by at most 0.01.
 const evaluation = 1e-9
 
-// Violations returns what the point x breaks: first columns, then rows, in
-// order; nil if nothing.
+// Violations returns the conditions that the point x violates: first columns, then rows, in order; nil if none.
 //
-//   - A bound or side b may be missed by tol·max(1, |b|), a row also by 1e-9 of
-//     its largest term: the tolerance is absolute for small limits and relative
-//     for large ones.
+//   - A bound or side b may be violated by tol·max(1, |b|), a row also by 1e-9 of its largest term: the
+//     tolerance is absolute for small limits and relative for large ones.
 //   - An integer column may be off by tol.
-//   - A conditional row is asked for only where its condition holds.
+//   - A conditional row is checked only where its condition holds.
 //
-// O(columns + nonzeros); names are made only when read.
+// O(columns + nonzeros); names are generated only when read.
 func (m *Model) Violations(x []float64, tol float64) []Violation {
 	if len(x) != len(m.lower) {
 		return []Violation{{Rule: NumberOfRule, Index: len(m.lower), Value: float64(len(x)), m: m}}
@@ -150,8 +146,8 @@ func (m *Model) Violations(x []float64, tol float64) []Violation {
 	return found
 }
 
-// checkSides appends to found by how much v misses [lo, up]. A NaN, which a
-// row has only from columns that are not finite, misses nothing.
+// checkSides appends to found the amount by which v violates [lo, up]. A NaN, which a row has only from columns
+// that are not finite, violates nothing.
 func (m *Model) checkSides(found []Violation, r Rule, i int, lo, v, up, tol, extra float64) []Violation {
 	if lo-v > tol*math.Max(1, math.Abs(lo))+extra {
 		found = append(found, Violation{r, i, Below, v, lo, lo - v, m})

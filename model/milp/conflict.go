@@ -17,8 +17,7 @@ type Limit struct {
 type Conflict struct {
 	Rows   []Limit // sides of rows
 	Bounds []Limit // bounds of columns
-	// Minimal is set if the rest is satisfiable whichever row of Rows is left
-	// out.
+	// Minimal is set if the rest is satisfiable whichever row of Rows is removed.
 	Minimal bool
 }
 
@@ -33,8 +32,8 @@ func (c *Conflict) Groups(m *Model) []int {
 	return slices.Compact(groups)
 }
 
-// Text returns c in lines for a reader: each row that takes part, under its
-// group and source, with the side that matters, and then the bounds.
+// Text returns c as lines of text: each row of the conflict, under its group and source, with the relevant side,
+// and then the bounds.
 func (c *Conflict) Text(m *Model) string {
 	var b strings.Builder
 	b.WriteString("these cannot hold together:\n")

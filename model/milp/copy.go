@@ -43,10 +43,9 @@ func (m *Model) cloneCols(rows, nonzeros int) *Model {
 	return c
 }
 
-// Filter returns a copy with the rows for which keep holds. Columns and groups
-// stay as they are, also those that lose all rows, and so do the names of the
-// rows; rows of m are foreign to the copy, since they are renumbered.
-// O(columns + rows + nonzeros kept).
+// Filter returns a copy with the rows for which keep holds. Columns, groups (including those that lose all rows)
+// and names of rows are unchanged. Rows of m are foreign to the copy, since they are renumbered. O(columns + rows
+// + nonzeros kept).
 func (m *Model) Filter(keep func(row int) bool) *Model {
 	var kept []int
 	nonzeros := 0
@@ -63,7 +62,7 @@ func (m *Model) Filter(keep func(row int) bool) *Model {
 	return c
 }
 
-// copyRow appends row i of m, of which c has the columns and groups.
+// copyRow appends row i of m, whose columns and groups c has.
 func (c *Model) copyRow(m *Model, i int) {
 	c.col = append(c.col, m.col[m.start[i]:m.start[i+1]]...)
 	c.val = append(c.val, m.val[m.start[i]:m.start[i+1]]...)
@@ -79,9 +78,8 @@ func (c *Model) copyRow(m *Model, i int) {
 	}
 }
 
-// Without returns the model that m would be if the named groups had never been
-// added: an ablation. A name that no group has is an error that suggests the
-// nearest one, [ErrNoGroup].
+// Without returns m without the named groups: an ablation. The error for an unknown name, [ErrNoGroup], suggests
+// the nearest one.
 func (m *Model) Without(groups ...string) (*Model, error) {
 	number := make([]int32, len(m.groups)) // of each group in the copy, or -1
 	names := make([]string, len(m.groups))

@@ -18,9 +18,8 @@ type Data struct {
 	Groups   []GroupInfo
 	RowGroup []int32
 
-	// Names by column and row. Data leaves them nil, since making them costs
-	// more than all the rest; fill them from ColNames and RowNames where a
-	// reader wants them.
+	// Names by column and row. Data leaves them nil, since generating them costs more than everything else; set
+	// them from ColNames and RowNames if they are needed.
 	ColNames, RowNames []string
 }
 
@@ -61,11 +60,10 @@ func (m *Model) RowNames() []string {
 	return names
 }
 
-// FromData builds a model with the columns, rows and objective of d, of which
-// it keeps the names only. Columns are called x[j] and rows after their group,
-// or "row", unless d names them. It trusts nothing: arrays that do not fit
-// together, foreign columns and values that are not finite are mistakes, see
-// [Model.Err]. O(columns + rows + nonzeros).
+// FromData builds a model with the columns, rows and objective of d, of which it keeps only the names. Columns are
+// called x[j] and rows after their group, or "row", unless d names them. It validates everything: arrays that do
+// not fit together, foreign columns and values that are not finite are errors, see [Model.Err]. O(columns + rows +
+// nonzeros).
 func FromData(d Data) *Model {
 	m := New(d.Name)
 	cols, rows := len(d.Cost), len(d.RowLower)
@@ -120,7 +118,7 @@ func FromData(d Data) *Model {
 	return m
 }
 
-// fits says whether the arrays of d have matching lengths and positions.
+// fits reports whether the arrays of d have matching lengths and positions.
 func (d *Data) fits() bool {
 	cols, rows, nonzeros := len(d.Cost), len(d.RowLower), len(d.Col)
 	if len(d.Lower) != cols || len(d.Upper) != cols || len(d.Integer) != cols ||

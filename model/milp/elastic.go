@@ -1,22 +1,20 @@
 package milp
 
-// Slack is a column of an elastic model: how far a side of a row is missed.
+// Slack is a column of an elastic model: the violation of a side of a row.
 type Slack struct {
 	Row Limit // of the model and of its elastic copy alike
 	Var Var
 }
 
-// Elastic returns a copy of m in which rows may be violated at a price, with
-// their slacks in order of rows: row i of positive finite weight(i) becomes
+// Elastic returns a copy of m in which rows may be violated at a cost, with their slacks in order of rows: row i
+// of positive finite weight(i) becomes
 //
 //	rowLower_i ≤ Σ_j a_ij x_j + s_i − t_i ≤ rowUpper_i,  s_i, t_i ≥ 0
 //
-// with s_i only if the lower side is finite and t_i only if the upper one is.
-// The objective becomes min Σ weight(i)·(s_i + t_i). Other rows, the bounds of
-// columns and integrality stay hard. Columns, rows and groups of m keep their
-// numbers and names, and its variables are valid in the copy. An objective of
-// 0 says that m is feasible; otherwise the positive slacks say which rows to
-// give way, and by how much.
+// with s_i only if the lower side is finite and t_i only if the upper one is. The objective becomes min Σ
+// weight(i)·(s_i + t_i). Other rows, the bounds of columns and integrality stay hard. Columns, rows and groups of
+// m keep their numbers and names, and its variables are valid in the copy. An optimum of 0 means that m is
+// feasible; otherwise the positive slacks are the rows to relax, and by how much.
 func (m *Model) Elastic(weight func(row int) float64) (*Model, []Slack) {
 	m = m.Plain()
 	var slacks []Slack

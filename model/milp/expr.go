@@ -12,20 +12,18 @@ type Term struct {
 	Var  Var
 }
 
-// Expr is a linear expression Const + Σ Coef·Var. A variable may occur in
-// several terms; rows and objectives merge them. Reuse one Expr for many rows
-// with Reset: rows keep nothing of it. A row of an Expr that another row was made of, with
-// more terms and without Reset in between, has inherited terms, which is a mistake of the
-// model ([ErrNotReset]); sums that grow from row to row say so with Keep. The zero
-// Expr is 0.
+// Expr is a linear expression Const + Σ Coef·Var. A variable may occur in several terms; rows and objectives merge
+// them. Reuse one Expr for many rows with Reset: rows keep no reference to it. Making a second row with more terms
+// without Reset in between is a likely error, because the row inherits terms ([ErrNotReset]); Keep marks sums that
+// intentionally grow from row to row. The zero Expr is 0.
 type Expr struct {
 	Terms []Term
 	Const float64
 
-	inRow int // 1 + how many terms it had in its last row; 0: in none since Reset
+	inRow int // 1 + number of terms in its last row; 0: in none since Reset
 }
 
-// Add adds c·v and returns e.
+// Add adds the term c·v and returns e.
 func (e *Expr) Add(c float64, v Var) *Expr {
 	e.Terms = append(e.Terms, Term{c, v})
 	return e
@@ -39,7 +37,7 @@ func (e *Expr) AddConst(c float64) *Expr {
 
 // AddExpr adds c·f and returns e. f may be e itself.
 func (e *Expr) AddExpr(c float64, f *Expr) *Expr {
-	for _, t := range f.Terms { // evaluated once, so e itself is safe
+	for _, t := range f.Terms { // evaluated once, so f may be e itself
 		e.Terms = append(e.Terms, Term{c * t.Coef, t.Var})
 	}
 	e.Const += c * f.Const
@@ -52,15 +50,14 @@ func (e *Expr) Reset() *Expr {
 	return e
 }
 
-// Keep says that the terms of rows before are meant in the next, too, and returns e.
+// Keep marks the terms of previous rows as intended in the next, and returns e.
 func (e *Expr) Keep() *Expr {
 	e.inRow = 0
 	return e
 }
 
-// row appends the row lo ≤ e ≤ up to group g in O(len(e.Terms)). Repeated
-// variables are merged through a per-column stamp: no sort, no map, in order
-// of first appearance. Entries that cancel to zero are dropped.
+// row appends the row lo ≤ e ≤ up to group g in O(len(e.Terms)). Repeated variables are merged through a
+// per-column stamp, without a sort or map, in order of first appearance. Entries that cancel to zero are dropped.
 func (m *Model) row(g int32, lo float64, e *Expr, up float64) Constr {
 	base := len(m.col)
 	if e.inRow > 1 && len(e.Terms) > e.inRow-1 {
@@ -109,7 +106,7 @@ func (m *Model) tidyRow(g int32, base int) {
 	}
 	w := base
 	for p := base; p < len(m.col); p++ {
-		// Positions are about to be used again: stamps that name them must go.
+		// Positions are about to be reused: stamps that refer to them must be cleared.
 		m.stamp[m.col[p]] = 0
 		if m.val[p] != 0 {
 			m.col[w], m.val[w] = m.col[p], m.val[p]
@@ -140,7 +137,7 @@ func (m *Model) closeRow(g int32, lo, c, up float64) Constr {
 	return Constr{uint32(len(m.rowLower) - 1), m.tag}
 }
 
-// rowFailf reports a mistake in the open row, which is the next of group g.
+// rowFailf records an error in the open row, which is the next of group g.
 func (m *Model) rowFailf(g int32, format string, args ...any) {
 	args = append([]any{m.groups[g].rowName(m.groups[g].next)}, args...)
 	m.failf("%s: "+format, args...)

@@ -13,7 +13,7 @@ type family struct {
 	name     string
 	first, n int
 	label    func(i int) string // nil for a scalar
-	names    []string           // complete names, where given instead of a label
+	names    []string           // complete names, instead of a label
 }
 
 // colName returns the name of the i-th column of f.
@@ -95,8 +95,7 @@ type Family[K comparable] struct {
 	index      map[K]int
 }
 
-// Vars adds one column for each key, in the order of keys. A repeated key is a
-// mistake, see [Model.Err].
+// Vars adds one column for each key, in the order of keys. A repeated key is an error, see [Model.Err].
 func Vars[K comparable](m *Model, name string, keys []K, k Kind, lo, up float64) Family[K] {
 	f := Family[K]{keys: append([]K(nil), keys...), index: make(map[K]int, len(keys))}
 	for i, key := range f.keys {
@@ -146,8 +145,8 @@ func (m *Model) colName(j int) string {
 	return f.colName(j - f.first)
 }
 
-// familyOf returns the number of the family of column j. Empty families share
-// their first column with the next one, so the end is what is looked for.
+// familyOf returns the number of the family of column j. Empty families share their first column with the next
+// one, so it searches by the end.
 func (m *Model) familyOf(j int) int {
 	return sort.Search(len(m.families), func(i int) bool { return m.families[i].first+m.families[i].n > j })
 }

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// ErrNotRepresented is wrapped by errors about what files may say and models here cannot.
+// ErrNotRepresented is wrapped by errors about features of files that models lack.
 var ErrNotRepresented = errors.New("not represented here")
 
-// maxFile is the most bytes that a model's file may have, unpacked.
+// maxFile is the maximum size of a model's file, uncompressed, in bytes.
 const maxFile = 1 << 30
 
-// IsFile reports whether a name is that of a model's file: .mps or .lp, perhaps with .gz.
+// IsFile reports whether a name is that of a model's file: .mps or .lp, optionally followed by .gz.
 func IsFile(name string) bool { return fileFormat(name) != "" }
 
 func fileFormat(name string) string {
@@ -38,8 +38,8 @@ func OpenFile(path string) (*Model, error) {
 	return ReadFile(f, path)
 }
 
-// ReadFile reads a model from r, in the format that the extension of name says: .mps, free
-// or fixed, or .lp, and either with .gz. Errors begin with name.
+// ReadFile reads a model from r, in the format given by the extension of name: .mps, free or fixed, or .lp, each
+// optionally with .gz. Errors begin with name.
 func ReadFile(r io.Reader, name string) (*Model, error) {
 	m, err := readFile(r, name)
 	if err != nil {

@@ -7,7 +7,7 @@ type group struct {
 	name, source string
 	label        func(i int) string
 	next         int32 // number of the next row
-	rows         int32 // rows there are; below next in a copy without some rows
+	rows         int32 // number of rows; less than next in a copy without some rows
 }
 
 // rowName returns the name of the i-th row of g.
@@ -24,10 +24,9 @@ type Group struct {
 	id int32
 }
 
-// Group returns the group of that name, making it if needed. Source says where
-// the constraints come from, as "[001] (4)"; it is printed with statistics and
-// conflicts. An empty source asks for an existing group as it is; two
-// different ones for one name are a mistake, see [Model.Err].
+// Group returns the group of that name, which it creates if needed. Source cites the origin of the constraints, as
+// "[001] (4)"; statistics and conflicts print it. An empty source returns an existing group unchanged; two
+// different ones for one name are an error, see [Model.Err].
 func (m *Model) Group(name, source string) Group {
 	for i := range m.groups {
 		g := &m.groups[i]
@@ -46,15 +45,15 @@ func (m *Model) Group(name, source string) Group {
 	return Group{m, int32(len(m.groups) - 1)}
 }
 
-// Label makes the i-th row of g print as name[label(i)] instead of name[i].
-// It is called only when a name is read.
+// Label sets the name of the i-th row of g to name[label(i)] instead of name[i]. label is called only when a name
+// is read.
 func (g Group) Label(label func(i int) string) Group {
 	g.m.groups[g.id].label = label
 	return g
 }
 
-// Between adds lo ≤ e ≤ up; either side may be infinite. O(len(e.Terms));
-// nothing of e is kept. Mistakes are collected, see [Model.Err].
+// Between adds lo ≤ e ≤ up; either side may be infinite. O(len(e.Terms)); no reference to e is kept. Errors are
+// collected, see [Model.Err].
 func (g Group) Between(lo float64, e *Expr, up float64) Constr { return g.m.row(g.id, lo, e, up) }
 
 // AtMost adds e ≤ up.
@@ -85,7 +84,7 @@ func (m *Model) rowName(i int) string {
 // GroupInfo describes a constraint group.
 type GroupInfo struct {
 	Name   string `json:"name"`
-	Source string `json:"source"` // where it comes from, as "[001] (4)"; may be empty
+	Source string `json:"source"` // citation, as "[001] (4)"; may be empty
 	Rows   int    `json:"rows"`
 }
 

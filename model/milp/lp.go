@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// lpLine is where lines of an LP file are broken; readers have limits from 255
-// characters on.
+// lpLine is the length at which lines of an LP file are broken; readers have limits from 255 characters on.
 const lpLine = 100
 
 // lpWords are the words with a meaning in LP files, in lower case.
@@ -25,9 +24,9 @@ var lpWords = map[string]bool{
 
 const lpOffset = "offset"
 
-// lpAlphabet is what may be a name in an LP file: x[3,7] becomes x(3,7). A name
-// may not begin with a digit, nor with e and a digit like an exponent, nor with
-// inf or nan, which HiGHS takes for a number and the rest for a name.
+// lpAlphabet returns the legal names of an LP file: x[3,7] becomes x(3,7). A name may not begin with a digit, nor
+// with e and a digit like an exponent. Nor may it begin with inf or nan, which HiGHS parses as a number followed
+// by a name.
 func lpAlphabet() alphabet {
 	ok := func(c byte) bool { return isLetter(c) || isDigit(c) || strings.IndexByte("_.,()", c) >= 0 }
 	brackets := strings.NewReplacer("[", "(", "]", ")")
@@ -41,7 +40,7 @@ func lpAlphabet() alphabet {
 			if (name[0] == 'e' || name[0] == 'E') && (len(name) == 1 || isDigit(name[1])) {
 				return false
 			}
-			if len(name) >= 3 && isNumber(name[:3]) { // strtod would take it
+			if len(name) >= 3 && isNumber(name[:3]) { // strtod would parse it
 				return false
 			}
 			for i := range len(name) {
@@ -83,18 +82,16 @@ func (w *lpWriter) term(a float64, name string) {
 	w.width += len(s)
 }
 
-// WriteLP writes m as a file in the LP format of CPLEX, which HiGHS, Gurobi,
-// SCIP and CBC read too, and returns the names used in it. lp_solve's own LP
-// format is another one; it reads MPS. O(size of m).
+// WriteLP writes m as a file in the LP format of CPLEX, which HiGHS, Gurobi, SCIP and CBC read too, and returns
+// the names used in it. lp_solve's own LP format differs; it reads MPS. O(size of m).
 //
-// Rows with two different finite sides are written as two rows, the second
-// with ".lower" added to its name: HiGHS 1.10 silently misreads
-// "1 ≤ x + y ≤ 2" in an LP file. A constant in the objective becomes a column
-// offset fixed at 1, since not all readers allow constants. Where there are no rows or no
-// costs, a row 0 x ≥ 0 and a cost 0 x stand for them, since GLPK 5.0 wants some.
+// Rows with two different finite sides are written as two rows, the second with ".lower" added to its name: HiGHS
+// 1.10 silently misreads "1 ≤ x + y ≤ 2" in an LP file. A constant in the objective becomes a column offset fixed
+// at 1, since not all readers allow constants. If there are no rows or no costs, a row 0 x ≥ 0 and a cost 0 x
+// replace them, since GLPK 5.0 requires some.
 //
-// Conditional rows are written as [Model.Plain] has them. Sources of constraint groups are comments. A model with mistakes, or whose
-// bounds or sides cross ([ErrCrossed]), is not written.
+// Conditional rows are written in the form of [Model.Plain]. Sources of constraint groups are comments. A model
+// with errors, or whose bounds or sides cross ([ErrCrossed]), is not written.
 func (m *Model) WriteLP(w io.Writer) (*NameMap, error) {
 	if err := m.writable(); err != nil {
 		return nil, err
@@ -134,13 +131,13 @@ func (m *Model) writeLPObjective(out *lpWriter, names *NameMap) {
 	switch {
 	case m.offset != 0:
 		out.term(m.offset, lpOffset)
-	case empty: // which GLPK does not read
+	case empty: // GLPK does not read it
 		out.term(0, anyCol(names))
 	}
 	out.WriteString("\n")
 }
 
-// anyCol returns the name of a column for a term 0 x, where there has to be a term.
+// anyCol returns the name of a column for a term 0 x, where a term is required.
 func anyCol(names *NameMap) string {
 	if len(names.Cols) > 0 {
 		return names.Cols[0]
@@ -154,7 +151,7 @@ func (m *Model) writeLPRows(out *lpWriter, names *NameMap) {
 	for _, name := range names.Rows {
 		rowNames.used[name] = true
 	}
-	if len(names.Rows) == 0 { // GLPK wants one
+	if len(names.Rows) == 0 { // GLPK requires one
 		out.WriteString("\\ there is none\n none: + 0 " + anyCol(names) + " >= 0\n")
 	}
 	infos := m.Groups()
@@ -167,8 +164,8 @@ func (m *Model) writeLPRows(out *lpWriter, names *NameMap) {
 		case lo == up:
 			m.writeLPRow(out, names, i, name, "=", up)
 		case isInf(up):
-			// A row without sides too. Not all readers know -inf in a row, but
-			// all know that this is infinite.
+			// Rows without sides, too. Not all readers support -inf in a row, but all treat this value as
+			// infinite.
 			m.writeLPRow(out, names, i, name, ">=", math.Max(lo, -1e30))
 		case isInf(lo):
 			m.writeLPRow(out, names, i, name, "<=", up)

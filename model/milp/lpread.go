@@ -14,11 +14,10 @@ import (
 // ErrLP is wrapped by every error of ReadLP about the contents of a file.
 var ErrLP = errors.New("not a model in LP format")
 
-// ReadLP reads a model in the LP format of CPLEX, written by [Model.WriteLP] or anybody
-// else: a linear objective, rows with variables on either side or between two numbers,
-// bounds, general and binary variables. What this package does not represent (quadratic
-// terms, special ordered sets, semi-continuous variables, indicators) is refused by name.
-// All rows belong to one group "row". Errors name the line. O(size of the file).
+// ReadLP reads a model in the LP format of CPLEX, from [Model.WriteLP] or any other program: a linear objective,
+// rows with variables on either side or between two numbers, bounds, general and binary variables. Features that
+// this package lacks (quadratic terms, special ordered sets, semi-continuous variables, indicators) are errors
+// that name them. All rows belong to one group "row". Errors name the line. O(size of the file).
 func ReadLP(r io.Reader) (*Model, error) {
 	p := &lpReader{d: Data{Sense: Minimize, Start: []int32{0}}, colAt: map[string]int{}, rowAt: map[string]bool{}}
 	err := p.scan(r)
@@ -41,7 +40,7 @@ type lpToken struct {
 	kind  byte // 'a' name, '1' number, '<' comparison, else the character itself
 	value float64
 	line  int
-	first bool // on its line
+	first bool // first on its line
 }
 
 // lpReader is the state of ReadLP.
@@ -115,7 +114,7 @@ func lpScan(text string) (t lpToken, n int) {
 	return lpToken{kind: 'a'}, n
 }
 
-// peek returns the next token, next takes it.
+// peek returns the next token, next consumes it.
 func (p *lpReader) peek() lpToken {
 	if p.at < len(p.tokens) {
 		return p.tokens[p.at]
@@ -133,7 +132,7 @@ func (p *lpReader) next() lpToken {
 	return t
 }
 
-// lpSections are the words that begin a section, by what it is.
+// lpSections maps the words that begin a section to its kind.
 var lpSections = map[string]string{
 	"max": "max", "maximize": "max", "maximise": "max", "maximum": "max",
 	"min": "min", "minimize": "min", "minimise": "min", "minimum": "min",
@@ -147,7 +146,7 @@ var lpSections = map[string]string{
 	"end": "end",
 }
 
-// section returns what section the next token begins, "" if none.
+// section returns the kind of section that the next token begins, "" if none.
 func (p *lpReader) section() string {
 	t := p.peek()
 	if t.kind == 0 {
@@ -218,7 +217,7 @@ func (p *lpReader) each(f func() error) error {
 	return nil
 }
 
-// label takes a name and a colon.
+// label consumes a name and a colon.
 func (p *lpReader) label() string {
 	if t := p.peek(); t.kind == 'a' && p.at+1 < len(p.tokens) && p.tokens[p.at+1].kind == ':' {
 		p.at += 2
@@ -238,8 +237,8 @@ type lpTerm struct {
 	value float64
 }
 
-// sum reads an expression, which ends before anything that cannot be in it; on the right of
-// a comparison also at the end of a line.
+// sum reads an expression. It ends before any token that cannot continue it; on the right of a comparison also at
+// the end of a line.
 func (p *lpReader) sum(right bool) (s lpSum, err error) {
 	for began := false; p.section() == "" && !(began && right && p.peek().first); began = true {
 		sign, signed := 1.0, false
@@ -312,7 +311,7 @@ func (p *lpReader) objective() error {
 	return nil
 }
 
-// comparison takes <, > or =, 0 if there is none.
+// comparison consumes <, > or =, 0 if there is none.
 func (p *lpReader) comparison() byte {
 	t := p.peek()
 	if t.kind != '<' {
@@ -390,7 +389,7 @@ func (p *lpReader) row() error {
 	return nil
 }
 
-// flipped is op with its sides exchanged.
+// flipped returns op with its sides exchanged.
 func flipped(op byte) byte {
 	switch op {
 	case '<':
@@ -422,7 +421,7 @@ func (p *lpReader) limits() error {
 	if err != nil {
 		return err
 	}
-	one := func(s lpSum) int { // the column of a sum that is just that
+	one := func(s lpSum) int { // the column of a sum with a single term
 		if len(s.terms) == 1 && s.terms[0].value == 1 && s.constant == 0 {
 			return s.terms[0].col
 		}

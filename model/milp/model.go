@@ -1,14 +1,12 @@
 // Package milp builds mixed-integer linear programs as plain data.
 //
-// A [Model] is columns, rows as flat sparse triples, an objective, and names
-// that are made only when somebody reads them. It knows no solver: backends
-// (package workbench/solvers) receive [Model.Data]. Mistakes made while
-// building are collected, each with its group, row and variable, and reported
-// together by [Model.Err]; a model that has one is refused by every backend.
+// A [Model] consists of columns, rows as flat sparse triples, an objective, and names that are generated only when
+// read. It does not depend on a solver: backends (package workbench/solvers) receive [Model.Data]. Errors made
+// while building are collected, each with its group, row and variable, and reported together by [Model.Err]; every
+// backend rejects a model with errors.
 //
-// Rows belong to constraint groups that carry their source in the literature
-// ("[001] (4)"). Groups drive statistics, ablation ([Model.Without]) and the
-// explanation of infeasibility ([Model.Propagate], [Model.Elastic]).
+// Rows belong to constraint groups that cite their source in the literature ("[001] (4)"). Statistics, ablation
+// ([Model.Without]) and the explanation of infeasibility ([Model.Propagate], [Model.Elastic]) work by group.
 package milp
 
 import (
@@ -23,7 +21,7 @@ import (
 	"sync/atomic"
 )
 
-// Kind says which values a column may take.
+// Kind is the set of values that a column may take.
 type Kind uint8
 
 const (
@@ -61,12 +59,11 @@ func (s Sense) String() string {
 	return "minimize"
 }
 
-// Infinite is the magnitude from which a bound or a side of a row counts as
-// infinite, and is stored as ±Inf. HiGHS treats 1e20 so, lp_solve 1e30: the
-// smaller one decides, so that a model means the same to both.
+// Infinite is the magnitude from which a bound or a side of a row counts as infinite, and is stored as ±Inf. HiGHS
+// treats 1e20 as infinite, lp_solve 1e30. The smaller one is used, so that a model has the same meaning for both.
 const Infinite = 1e20
 
-// Sentinel errors, wrapped with the place of the mistake by [Model.Err].
+// Sentinel errors, wrapped with their place by [Model.Err].
 var (
 	ErrForeignVar = errors.New("variable belongs to another model or to none")
 	ErrForeignRow = errors.New("row belongs to another model or to none")
@@ -78,7 +75,7 @@ var (
 	ErrNoGroup    = errors.New("no such constraint group")
 )
 
-// maxErrs is how many mistakes are kept; the rest is only counted.
+// maxErrs is the number of errors kept; the others are only counted.
 const maxErrs = 20
 
 var inf = math.Inf(1)
@@ -108,11 +105,11 @@ func (c Constr) Index() int { return int(c.id) }
 //	            lower_j ≤ x_j ≤ upper_j                  for every column j
 //	            x_j integer                              for the integer columns
 //
-// A lower bound or side above its upper one is no mistake of building: such a
-// model is infeasible, and [Model.Propagate] says why.
+// A lower bound or side above its upper one is no building error: such a model is infeasible, and
+// [Model.Propagate] explains why.
 //
-// The zero Model is not ready for use; call [New]. A Model is not safe for
-// concurrent building; once built it may be read concurrently.
+// The zero Model is not ready for use; call [New]. A Model is not safe for concurrent building; once built it may
+// be read concurrently.
 type Model struct {
 	name    string
 	tag     uint32
@@ -123,15 +120,14 @@ type Model struct {
 	kind               []Kind
 	families           []family // in column order, contiguous
 
-	// Rows, compressed by row. They are only ever appended to, so copies of a
-	// model share them.
+	// Rows, compressed by row. They are append-only, so that copies of a model share them.
 	start              []int32 // len(rows)+1
 	col                []int32
 	val                []float64
 	rowLower, rowUpper []float64
 	rowGroup           []int32  // group of each row
 	rowInGroup         []int32  // number of the row within its group
-	rowNames           []string // given names of the first rows; others are made
+	rowNames           []string // given names of the first rows; others are generated
 	groups             []group
 	when               []condition // of the rows that have one, in order of rows
 
@@ -141,7 +137,7 @@ type Model struct {
 	stamp  []int32 // per column: 1 + position of its entry in the open row
 	limit  int     // largest number of columns, rows and nonzeros
 	errs   []error
-	unkept int // mistakes beyond maxErrs
+	unkept int // number of errors beyond maxErrs
 }
 
 // parent names a model whose first cols variables are also variables, and
@@ -193,7 +189,7 @@ func (m *Model) Grow(cols, rows, nonzeros int) {
 	m.col, m.val = grow(m.col, nonzeros), grow(m.val, nonzeros)
 }
 
-// grow makes room for exactly n more elements.
+// grow allocates space for exactly n more elements.
 func grow[T any](s []T, n int) []T {
 	if cap(s)-len(s) >= n {
 		return s
@@ -201,9 +197,8 @@ func grow[T any](s []T, n int) []T {
 	return append(make([]T, 0, len(s)+n), s...)
 }
 
-// double makes room for n more elements, in capacities that are powers of two:
-// append's factor of 1.25 for long slices would allocate five times what a
-// large model keeps in the end.
+// double allocates space for n more elements, in capacities that are powers of two: append's factor of 1.25 for
+// long slices would allocate five times the final size of a large model.
 func double[T any](s []T, n int) []T {
 	if cap(s)-len(s) >= n {
 		return s
@@ -247,7 +242,7 @@ func (m *Model) checkBounds(name string, k Kind, lo, up float64) (l, u float64) 
 	return l, u
 }
 
-// unbounded turns a value that counts as infinite into ±Inf.
+// unbounded converts a value that counts as infinite to ±Inf.
 func unbounded(x float64) float64 {
 	switch {
 	case x >= Infinite:
@@ -279,12 +274,10 @@ func (m *Model) Bounds(v Var) (lo, up float64) {
 // Fix sets both bounds of v to x.
 func (m *Model) Fix(v Var, x float64) { m.SetBounds(v, x, x) }
 
-// Minimize sets the objective to e; nothing of e is kept. A later call
-// replaces it.
+// Minimize sets the objective to e, without keeping a reference. A later call replaces it.
 func (m *Model) Minimize(e *Expr) { m.setObjective(Minimize, e) }
 
-// Maximize sets the objective to e; nothing of e is kept. A later call
-// replaces it.
+// Maximize sets the objective to e, without keeping a reference. A later call replaces it.
 func (m *Model) Maximize(e *Expr) { m.setObjective(Maximize, e) }
 
 func (m *Model) setObjective(s Sense, e *Expr) {
@@ -307,10 +300,10 @@ func (m *Model) setObjective(s Sense, e *Expr) {
 	}
 }
 
-// owns says whether v is a variable of m, or of a model that m is a copy of.
+// owns reports whether v is a variable of m, or of a model of which m is a copy.
 func (m *Model) owns(v Var) bool { return v.tag == m.tag || m.inherits(v) }
 
-// inherits says whether v was a variable of a model when m was copied from it.
+// inherits reports whether v was a variable of a model when m was copied from it.
 func (m *Model) inherits(v Var) bool {
 	return slices.ContainsFunc(m.parents, func(p parent) bool { return v.tag == p.tag && int(v.id) < p.cols })
 }
@@ -325,8 +318,8 @@ func (m *Model) failf(format string, args ...any) {
 	m.errs = append(m.errs, fmt.Errorf("%w%s", fmt.Errorf(format, args...), builder()))
 }
 
-// builder returns the file and line of the call into this package that is under way, " (flow.go:7)";
-// "" if it comes from its own readers.
+// builder returns the file and line of the current call into this package, " (flow.go:7)"; "" if it comes from the
+// package's own readers.
 func builder() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
@@ -341,8 +334,7 @@ func builder() string {
 	}
 }
 
-// Err returns every mistake made while building, joined, or nil. After the
-// first 20 only their number is reported.
+// Err returns all errors made while building, joined, or nil. After the first 20 only their number is reported.
 func (m *Model) Err() error {
 	errs := slices.Concat(m.errs, m.unlimited())
 	if len(errs) == 0 {

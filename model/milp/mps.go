@@ -13,7 +13,7 @@ import (
 type MPSFormat uint8
 
 const (
-	// FreeMPS separates fields by blanks, and says so after the name. Numbers are exact.
+	// FreeMPS separates fields by blanks, and states so after the name. Numbers are exact.
 	FreeMPS MPSFormat = iota
 	// FixedMPS has fields in fixed positions: names of at most 8 characters,
 	// numbers of at most 12, so that they lose digits beyond about 10.
@@ -29,9 +29,8 @@ const (
 // mpsNegated is the comment of a file whose costs are negated.
 const mpsNegated = "a maximisation, written as the minimisation of its negative"
 
-// mpsAlphabet returns what may be a name in an MPS file. Sections and sets
-// have names too, and readers that guess whether one was left out must not
-// find it among the rows and columns; nor may a name look like a number.
+// mpsAlphabet returns the legal names of an MPS file. Sections and sets have names too, and readers that guess
+// whether one was omitted must not find it among the rows and columns; nor may a name look like a number.
 func mpsAlphabet(f MPSFormat) alphabet {
 	graphic := func(c byte) bool { return c > ' ' && c < 0x7f && c != '"' }
 	a := alphabet{
@@ -57,7 +56,7 @@ func mpsAlphabet(f MPSFormat) alphabet {
 	return a
 }
 
-// isNumber says whether readers may take name for a number, as "inf" or "nan".
+// isNumber reports whether readers may parse name as a number, as "inf" or "nan".
 func isNumber(name string) bool {
 	_, err := strconv.ParseFloat(name, 64)
 	return err == nil
@@ -79,7 +78,7 @@ func (w *mpsWriter) field(at int, s string) {
 	w.buf = append(w.buf, s...)
 }
 
-// line writes a line of up to four fields; a NaN value is left out.
+// line writes a line of up to four fields; a NaN value is omitted.
 func (w *mpsWriter) line(code, name1, name2 string, value float64) {
 	w.buf = w.buf[:0]
 	w.field(1, code)
@@ -116,23 +115,21 @@ func number12(x float64) string {
 	}
 }
 
-// WriteMPS writes m as an MPS file and returns the names used in it. O(size
-// of m). What readers disagree about is spelt out:
+// WriteMPS writes m as an MPS file and returns the names used in it. O(size of m). Features that readers interpret
+// differently are written explicitly:
 //
-//   - every bound of an integer column, since its default upper bound is 1 to
-//     HiGHS, CPLEX and Gurobi, and infinite to lp_solve;
-//   - a constant in the objective as a last column OFFSET fixed at 1, since
-//     lp_solve and HiGHS take the right-hand side of the objective with
-//     opposite signs;
-//   - maximisation as the minimisation of the negative ([NameMap.Negated]), since
-//     CBC 2.10 ignores the section OBJSENSE, and lp_solve in fixed files;
+//   - every bound of an integer column, since its default upper bound is 1 to HiGHS, CPLEX and Gurobi, and
+//     infinite to lp_solve;
+//   - a constant in the objective as a last column OFFSET fixed at 1, since lp_solve and HiGHS read the
+//     right-hand side of the objective with opposite signs;
+//   - maximisation as the minimisation of the negative ([NameMap.Negated]), since CBC 2.10 ignores the section
+//     OBJSENSE, and lp_solve in fixed files;
 //   - a negative upper bound after an explicit lower one;
-//   - FREE after the name of a free file: without it CBC 2.10 takes "BND t[0]" for one
-//     name, since it begins and ends where a field of a fixed file does.
+//   - FREE after the name of a free file: without it CBC 2.10 parses "BND t[0]" as one name, since it begins
+//     and ends where a field of a fixed file does.
 //
-// Conditional rows are written as [Model.Plain] has them. A row without finite sides becomes an N row, which most readers drop. A
-// model with mistakes, or whose bounds or sides cross ([ErrCrossed]), is not
-// written.
+// Conditional rows are written in the form of [Model.Plain]. A row without finite sides becomes an N row, which
+// most readers drop. A model with errors, or whose bounds or sides cross ([ErrCrossed]), is not written.
 func (m *Model) WriteMPS(w io.Writer, f MPSFormat) (*NameMap, error) {
 	if err := m.writable(); err != nil {
 		return nil, err
@@ -160,7 +157,7 @@ func (m *Model) writeMPSHead(out *mpsWriter, names *NameMap, comments []string) 
 	}
 	name := replaceIllegal(m.name, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.' })
 	if name == "" {
-		name = "model" // readers would take the next word for it
+		name = "model" // readers would parse the next word as the name
 	}
 	if out.fixed {
 		name = name[:min(8, len(name))]
@@ -216,7 +213,7 @@ func (m *Model) writeMPSColumns(out *mpsWriter, names *NameMap) {
 			mark("'INTEND'")
 			integer = false
 		}
-		// A column without entries still has to be declared.
+		// A column without entries must still be declared.
 		if m.cost[j] != 0 || start[j] == start[j+1] {
 			out.line("", name, mpsObjective, sign*m.cost[j]+0) // no −0
 		}

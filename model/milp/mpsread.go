@@ -13,14 +13,11 @@ import (
 // ErrMPS is wrapped by every error of ReadMPS about the contents of a file.
 var ErrMPS = errors.New("not a model in MPS format")
 
-// ReadMPS reads a model in MPS format, written by [Model.WriteMPS] or anybody
-// else. Where the format leaves room, it follows CPLEX and HiGHS: an integer
-// column between markers without any bound is in [0, 1], a negative upper
-// bound alone makes the lower one infinite, a right-hand side b of the
-// objective is the constant −b, further N rows are rows without sides. Names
-// that WriteMPS had to change, and its OFFSET column, are restored from its
-// comments; all rows belong to one group "row". Errors name the line.
-// O(size of the file).
+// ReadMPS reads a model in MPS format, from [Model.WriteMPS] or any other program. Where the format is ambiguous,
+// it follows CPLEX and HiGHS: an integer column between markers without any bound is in [0, 1], a negative upper
+// bound alone makes the lower one infinite, a right-hand side b of the objective is the constant −b, further N
+// rows are rows without sides. Names that WriteMPS had to change, and its OFFSET column, are restored from its
+// comments. All rows belong to one group "row". Errors name the line. O(size of the file).
 func ReadMPS(r io.Reader, f MPSFormat) (*Model, error) {
 	p := &mpsReader{
 		fixed:   f == FixedMPS,
@@ -137,7 +134,7 @@ func fixedFields(s string) []string {
 	return fields
 }
 
-// comment keeps what WriteMPS says about names.
+// comment records what WriteMPS writes about names.
 func (p *mpsReader) comment(s string) {
 	if name, err := strconv.Unquote(s); err == nil && p.number == 1 {
 		p.renamed["model"] = name
@@ -152,7 +149,7 @@ func (p *mpsReader) comment(s string) {
 	}
 }
 
-// mpsSections are the sections that are known and refused.
+// mpsSections maps unsupported sections to what they contain.
 var mpsSections = map[string]string{
 	"QUADOBJ": "a quadratic objective", "QMATRIX": "a quadratic objective", "QSECTION": "a quadratic objective",
 	"QCMATRIX": "quadratic rows", "CSECTION": "cones", "SOS": "special ordered sets", "SETS": "special ordered sets",
@@ -233,7 +230,7 @@ func (p *mpsReader) column(fields []string) error {
 		return nil
 	}
 	if n := len(p.d.ColNames); n > 0 && (len(fields) == 2 || len(fields) == 4) && isNumber(fields[1]) {
-		fields = append([]string{p.d.ColNames[n-1]}, fields...) // more of the column before
+		fields = append([]string{p.d.ColNames[n-1]}, fields...) // further entries of the previous column
 	}
 	if len(fields) != 3 && len(fields) != 5 {
 		return fmt.Errorf("%d fields, want a column and one or two pairs of row and value", len(fields))
@@ -293,7 +290,7 @@ func mpsNumber(s string) (float64, error) {
 	return v, nil
 }
 
-// sides reads right-hand sides or ranges: pairs, perhaps after a set's name.
+// sides reads right-hand sides or ranges: pairs, optionally after a set's name.
 func (p *mpsReader) sides(fields []string, into []float64) error {
 	if len(fields)%2 == 1 {
 		fields = fields[1:]
@@ -367,7 +364,7 @@ func boundFields(kind string, fields []string) (name, value string, err error) {
 		switch n {
 		case 1:
 			return fields[0], "", nil
-		case 2, 3: // a value may follow and means nothing
+		case 2, 3: // a value may follow and is ignored
 			return fields[1], "", nil
 		}
 		return "", "", fmt.Errorf("bound %s with %d more fields, want a column", kind, n)
@@ -378,7 +375,7 @@ func boundFields(kind string, fields []string) (name, value string, err error) {
 	return "", "", fmt.Errorf("bound of type %q, want LO, UP, FX, FR, MI, PL, BV, LI or UI", kind)
 }
 
-// model puts the pieces together.
+// model assembles the model.
 func (p *mpsReader) model() *Model {
 	d := &p.d
 	for j, integer := range d.Integer {
@@ -401,8 +398,8 @@ func (p *mpsReader) model() *Model {
 	return FromData(*d)
 }
 
-// foldOffset turns the last column OFFSET that WriteMPS makes of a constant in
-// the objective back into that.
+// foldOffset converts the last column OFFSET, in which WriteMPS stores a constant of the objective, back to the
+// constant.
 func (p *mpsReader) foldOffset() {
 	d := &p.d
 	j := len(d.Cost) - 1
@@ -438,7 +435,7 @@ func (p *mpsReader) restoreNames() {
 func (p *mpsReader) compress() {
 	d := &p.d
 	rows := len(p.rowType)
-	place := make([]int, rows) // of each row among those that stay
+	place := make([]int, rows) // of each remaining row
 	stay := 0
 	for i := range rows {
 		place[i] = stay

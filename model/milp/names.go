@@ -6,39 +6,37 @@ import (
 	"strings"
 )
 
-// ErrCrossed is returned by writers for a model whose bounds or sides cross:
-// no file format can say so. Such a model is infeasible.
+// ErrCrossed is returned by writers for a model whose bounds or sides cross, which no file format can express.
+// Such a model is infeasible.
 var ErrCrossed = errors.New("lower limit above upper limit cannot be written to a file")
 
-// NameMap is the names used in a written file, by column and by row. Names in
-// memory are free text; in a file they must be unique and of few characters.
-// Each name stays as it is where the format allows it. Otherwise illegal
-// characters become '_', a '_' is put before a word with a meaning, names that
-// are repeated or too long become C7 or R12, and a comment in the file tells
-// the original. A solution file of another program is read back with it.
+// NameMap holds the names used in a written file, by column and by row. Names in memory are free text; in a file
+// they must be unique and of a restricted alphabet. Each name is kept where the format allows it. Otherwise
+// illegal characters become '_', and a '_' precedes a reserved word. Names that are repeated or too long become C7
+// or R12, and a comment in the file has the original. A solution file of another program is read back with it.
 type NameMap struct {
 	Cols, Rows []string
 	// Negated is set if the file minimises the negative of a maximisation.
 	Negated bool
 }
 
-// longestName is shorter than the 255 characters of most readers: CBC 2.10 has room
-// for 159 and does not look.
+// longestName is shorter than the 255 characters of most readers: CBC 2.10 has a buffer of 159 and does not check
+// it.
 const longestName = 128
 
-// alphabet is what a file format allows in names.
+// alphabet describes the legal names of a file format.
 type alphabet struct {
 	translate func(name string) string // to legal characters; any result
 	legal     func(name string) bool
 	longest   int
-	// implied is what a reader takes a written name for, without a comment.
+	// implied returns the name that a reader derives from a written one without a comment.
 	implied func(name string) string
 }
 
-// namer hands out unique legal names of one kind.
+// namer assigns unique legal names of one kind.
 type namer struct {
 	alphabet
-	prefix string // of the names of last resort: C7, R12
+	prefix string // of fallback names: C7, R12
 	used   map[string]bool
 }
 
@@ -63,9 +61,8 @@ func (n *namer) claim(i int, original string) string {
 	return name
 }
 
-// nameMap returns the names of all columns and rows of m under alphabet a, and
-// comments for the names that a reader could not tell. Names of rows that are
-// legal as they are take precedence over made ones, so that a made name never
+// nameMap returns the names of all columns and rows of m under alphabet a, and comments for the names that a
+// reader cannot restore. Legal names of rows take precedence over generated ones, so that a generated name never
 // displaces one.
 func (m *Model) nameMap(a alphabet) (*NameMap, []string) {
 	var comments []string
@@ -91,8 +88,8 @@ func (m *Model) nameMap(a alphabet) (*NameMap, []string) {
 	return &NameMap{Cols: cols, Rows: rows}, comments
 }
 
-// replaceIllegal returns s with every byte for which ok does not hold turned
-// into '_', runs of them into one.
+// replaceIllegal returns s with every byte for which ok does not hold replaced by '_', runs of them by a single
+// one.
 func replaceIllegal(s string, ok func(c byte) bool) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -121,7 +118,7 @@ func crossed(m *Model) error {
 	return nil
 }
 
-// writable returns an error if m has mistakes or cannot be written.
+// writable returns an error if m has errors or cannot be written.
 func (m *Model) writable() error {
 	if err := m.Err(); err != nil {
 		return err

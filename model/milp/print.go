@@ -13,8 +13,7 @@ import (
 
 func isInf(x float64) bool { return math.IsInf(x, 0) }
 
-// number formats x for a reader: shortest digits, no exponent for integers up
-// to 10¹⁵, ∞ for infinity.
+// number formats x: shortest digits, no exponent for integers up to 10¹⁵, ∞ for infinity.
 func number(x float64) string {
 	switch {
 	case math.IsInf(x, 1):
@@ -27,19 +26,18 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// String returns a line with the name and size of m. See [Model.Print] for all
-// of it.
+// String returns a line with the name and size of m. [Model.Print] writes all of it.
 func (m *Model) String() string {
 	return size(m.name, len(m.rowLower), kinds(m), len(m.col))
 }
 
-// size is the first line of what is printed of a model.
+// size returns the first line of a printed model.
 func size(name string, rows int, n Kinds, nonzeros int) string {
 	return fmt.Sprintf("model %s: %s, %s (%d continuous, %d integer, %d binary), %s", name, platform.Count(rows, "row"),
 		platform.Count(n.Cols(), "column"), n.Continuous, n.Integer, n.Binary, platform.Count(nonzeros, "nonzero"))
 }
 
-// String returns r for a reader: "memory[3]: 2 x[0] - y ≤ 12".
+// String returns r as text: "memory[3]: 2 x[0] - y ≤ 12".
 func (r Row) String() string {
 	var b strings.Builder
 	b.WriteString(r.Name())
@@ -86,8 +84,8 @@ func writeTerm(b *strings.Builder, first bool, a float64, name string) {
 	b.WriteString(name)
 }
 
-// Print writes all of m for a reader: the objective, the rows under their
-// groups and sources, and the columns, with runs of equal bounds on one line.
+// Print writes all of m as text: the objective, the rows under their groups and sources, and the columns, with
+// runs of equal bounds on one line.
 func (m *Model) Print(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\n%s\n  %s\n", m, m.sense, m.objectiveText())

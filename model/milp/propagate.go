@@ -2,17 +2,17 @@ package milp
 
 import "math"
 
-// Tolerances of propagation. A limit counts as missed only beyond what solvers
-// accept, so that no conflict is reported of a model they would solve.
+// Tolerances of propagation. A limit counts as violated only beyond the tolerance of solvers, so that no conflict
+// is reported for a model that they would solve.
 const (
 	missed  = 1e-6 // of a limit, absolute up to 1 and relative above
 	rounded = 1e-6 // of an integer column
-	relaxed = 1e-9 // by which computed bounds are loosened, relative
+	relaxed = 1e-9 // by which computed bounds are relaxed, relative
 	worth   = 1e-3 // of the range that a continuous bound must move to count
 )
 
-// tightening records that the bound limit, of a column, was moved by a side of
-// a row, and which tightening of the same bound preceded it.
+// tightening records that a side of a row moved the bound limit of a column, and which tightening of the same
+// bound preceded it.
 type tightening struct {
 	bound, row Limit
 	previous   int32 // position in the trail, or -1
@@ -26,19 +26,15 @@ type propagation struct {
 	trail        []tightening
 }
 
-// Propagate tightens the bounds of the columns by the rows, one row at a time
-// and up to rounds times over all of them, until nothing changes or a conflict
-// shows: the cheapest explanation of why a model is infeasible. It returns the
-// tightened bounds, which hold for every solution, and the conflict, or nil if
-// none was found, which proves nothing.
+// Propagate tightens the bounds of the columns by the rows, one row at a time and for up to rounds passes, until
+// nothing changes or a conflict is found: the cheapest explanation of infeasibility. It returns the tightened
+// bounds, which hold for every solution, and the conflict. A nil conflict proves nothing.
 //
-// With rounds = 0 it finds what is infeasible by data alone: bounds or sides
-// that cross, an integer column without an integer in its bounds, and a row
-// without entries that excludes 0.
+// With rounds = 0 it finds what is infeasible by data alone: bounds or sides that cross, an integer column without
+// an integer in its bounds, and a row without entries that excludes 0.
 //
-// The conflict names the rows and bounds of the derivation, traced back from
-// the limit that was missed; it is minimal only where it is of one row or
-// column. O(nonzeros) for each round.
+// The conflict consists of the rows and bounds of the derivation, traced back from the violated limit. It is
+// minimal only if it is of one row or column. O(nonzeros) for each round.
 func (m *Model) Propagate(rounds int) (lower, upper []float64, c *Conflict) {
 	m = m.Plain()
 	p := &propagation{m: m, lower: append([]float64(nil), m.lower...), upper: append([]float64(nil), m.upper...)}
@@ -92,8 +88,8 @@ func (p *propagation) data() *Conflict {
 	return nil
 }
 
-// extreme is the least or greatest value that the bounds of the columns leave
-// to a row: sum over the finite terms, and how many are infinite.
+// extreme is the minimum or maximum activity of a row within the bounds of the columns: the sum of the finite
+// terms, and the number of infinite ones.
 type extreme struct {
 	sum      float64
 	infinite int
@@ -121,7 +117,7 @@ func (e *extreme) without(t float64) float64 {
 	return math.NaN()
 }
 
-// exceeds says whether v exceeds limit by more than solvers accept.
+// exceeds reports whether v exceeds limit by more than solvers accept.
 func exceeds(v, limit, size float64) bool {
 	return v-limit > missed*math.Max(1, math.Abs(limit))+evaluation*size
 }
@@ -143,7 +139,7 @@ func (p *propagation) row(i int) *Conflict {
 	}
 	for k, j := range r.Col {
 		a := r.Val[k]
-		lo, up := p.terms(a, j) // before either changes: what the sums contain
+		lo, up := p.terms(a, j) // before either changes: the values that the sums contain
 		if c := p.tighten(Limit{i, Above}, a, j, r.Upper-least.without(lo), least.size); c != nil {
 			return c
 		}
@@ -154,7 +150,7 @@ func (p *propagation) row(i int) *Conflict {
 	return nil
 }
 
-// terms returns the least and greatest value of a·x_j.
+// terms returns the minimum and maximum of a·x_j.
 func (p *propagation) terms(a float64, j int32) (lo, up float64) {
 	if a > 0 {
 		return a * p.lower[j], a * p.upper[j]
@@ -162,8 +158,8 @@ func (p *propagation) terms(a float64, j int32) (lo, up float64) {
 	return a * p.upper[j], a * p.lower[j]
 }
 
-// tighten uses a·x_j ≤ rest (row.Side Above) or a·x_j ≥ rest (Below), where
-// size is the scale of the numbers that rest was computed from.
+// tighten applies a·x_j ≤ rest (row.Side Above) or a·x_j ≥ rest (Below), where size is the scale of the numbers
+// from which rest was computed.
 func (p *propagation) tighten(row Limit, a float64, j int32, rest, size float64) *Conflict {
 	b := rest / a
 	if !(math.Abs(b) < Infinite) { // also NaN: nothing known
@@ -180,9 +176,8 @@ func (p *propagation) tighten(row Limit, a float64, j int32, rest, size float64)
 	return p.tightenTo(row, Limit{int(j), side}, b-loose, p.lower, p.upper, -1)
 }
 
-// tightenTo moves a bound of a column, which is in own and has its opposite in
-// other, to b if that is worth it. sign is 1 for upper bounds, -1 for lower
-// ones: with it both are treated as upper bounds.
+// tightenTo moves a bound of a column, which is in own and has its opposite in other, to b if the change is
+// significant. sign is 1 for upper bounds, -1 for lower ones, so that both are treated as upper bounds.
 func (p *propagation) tightenTo(row, bound Limit, b float64, own, other []float64, sign float64) *Conflict {
 	j := bound.Index
 	b, old, opposite := sign*b, sign*own[j], sign*other[j]
@@ -209,15 +204,14 @@ func (p *propagation) tightenTo(row, bound Limit, b float64, own, other []float6
 	return p.explain(Limit{}, j)
 }
 
-// explain traces a conflict back to the rows and original bounds that it
-// follows from: that side row of a row cannot be reached, or, if column ≥ 0,
-// that the bounds of that column cross.
+// explain traces a conflict back to the rows and original bounds from which it follows. The conflict is that side
+// row of a row cannot be attained or, if column ≥ 0, that the bounds of that column cross.
 func (p *propagation) explain(row Limit, column int) *Conflict {
 	c := &Conflict{}
 	done := make([]bool, len(p.trail))
 	var open []int32 // tightenings to explain
 
-	// need asks for what gave a bound its value before position at.
+	// need adds the derivation of a bound's value before position at.
 	need := func(bound Limit, at int32) {
 		e := p.latest[bound.Side][bound.Index]
 		for e >= at {
@@ -231,13 +225,12 @@ func (p *propagation) explain(row Limit, column int) *Conflict {
 			open = append(open, e)
 		}
 	}
-	// needRow asks for the bounds that a side of a row is missed by, of all
-	// its columns but one.
+	// needRow adds the bounds of all columns but one that make a side of a row violated.
 	needRow := func(row Limit, except int, at int32) {
 		c.Rows = append(c.Rows, row)
 		r := p.m.Row(row.Index)
 		for k, j := range r.Col {
-			side := Above - row.Side // x at its lower bound makes a·x least if a > 0
+			side := Above - row.Side // a·x is minimal at the lower bound of x if a > 0
 			if r.Val[k] < 0 {
 				side = row.Side
 			}

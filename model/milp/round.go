@@ -5,13 +5,12 @@ import (
 	"math/big"
 )
 
-// Direction says to which side a computed coefficient is rounded. A model stays
-// a relaxation in exact arithmetic if every number that has to be computed is
-// rounded towards the weaker row: a transfer time that a row adds to the left of
-// "≤" down, one on its right up. Of a sum of several operations every one has
-// to be rounded so.
+// Direction is the direction in which a computed coefficient is rounded. A model remains a relaxation in exact
+// arithmetic if every computed number is rounded towards the weaker row. For example, a transfer time on the left
+// of "≤" is rounded down, one on the right up. In a sequence of operations every one is rounded in the same
+// direction.
 //
-// Numbers that need no rounding come out exactly; so do infinite operands.
+// Numbers that need no rounding are exact; so are infinite operands.
 type Direction int8
 
 // The two directions.
@@ -20,8 +19,8 @@ const (
 	Up   Direction = 1  // the smallest float64 that is at least the exact value
 )
 
-// errorFree is the magnitude between whose inverse and which the rounding error
-// of one operation is itself a float64: no underflow, no overflow.
+// errorFree limits the magnitudes for which the rounding error of one operation is itself a float64: between its
+// inverse and it, operations neither underflow nor overflow.
 const errorFree = 0x1p900
 
 // Add returns a + b, rounded.
@@ -31,10 +30,10 @@ func (r Direction) Add(a, b float64) float64 {
 		return r.slow(a, b, s, (*big.Rat).Add)
 	}
 	t := s - a
-	return r.step(s, (a-(s-t))+(b-t)) // Knuth's error of a sum
+	return r.step(s, (a-(s-t))+(b-t)) // Knuth's error-free sum
 }
 
-// Sum returns the sum of the terms, rounded once: the exact sum's neighbour.
+// Sum returns the exact sum of the terms, rounded once.
 func (r Direction) Sum(terms ...float64) float64 {
 	total := new(big.Rat)
 	for _, t := range terms {
@@ -62,8 +61,7 @@ func (r Direction) Mul(a, b float64) float64 {
 	return r.step(p, math.FMA(a, b, -p))
 }
 
-// Quo returns a / b, rounded: the time of a transfer of a bytes at b bytes a
-// second.
+// Quo returns a / b, rounded: the time of a transfer of a bytes at b bytes per second.
 func (r Direction) Quo(a, b float64) float64 {
 	q := a / b
 	if !(math.Abs(q) < errorFree && math.Abs(q) > 1/errorFree && math.Abs(a) > 1/errorFree) {
@@ -86,7 +84,7 @@ func (r Direction) Rat(x *big.Rat) float64 {
 	case exact:
 		return f
 	case math.IsInf(f, 0):
-		return r.step(f, -f) // exceeds all finite numbers, but not infinite
+		return r.step(f, -f) // beyond the largest finite number, but not infinite
 	}
 	return r.step(f, float64(x.Cmp(new(big.Rat).SetFloat64(f))))
 }
@@ -110,10 +108,9 @@ func (r Direction) slow(a, b, v float64, op func(z, x, y *big.Rat) *big.Rat) flo
 	return r.Rat(op(x, x, y))
 }
 
-// PowerOfTwo returns the power of two p for which p·|x| lies in [target/2,
-// target), so that scaling by it changes no digit; 1 where x is 0 or not finite.
-// target is positive. It stays well within the range of float64: a model's
-// numbers should not leave it either.
+// PowerOfTwo returns the power of two p for which p·|x| lies in [target/2, target), so that scaling by it is
+// exact; 1 if x is 0 or not finite. target is positive. The result is well within the range of float64, as the
+// numbers of a model should be.
 func PowerOfTwo(x, target float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 1

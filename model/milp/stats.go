@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// Kinds counts columns by what they may be. An integer column with bounds
-// within [0, 1] counts as binary, however it was declared.
+// Kinds counts columns by kind. An integer column with bounds within [0, 1] counts as binary, however it was
+// declared.
 type Kinds struct {
 	Continuous int `json:"continuous"`
 	Integer    int `json:"integer"`
@@ -62,7 +62,7 @@ func (r Range) String() string {
 type GroupStats struct {
 	GroupInfo
 	Nonzeros int   `json:"nonzeros"`
-	Columns  Kinds `json:"columns"` // those that occur in the group
+	Columns  Kinds `json:"columns"` // that occur in the group
 	Coef     Range `json:"coefficients"`
 	Side     Range `json:"sides"`
 }
@@ -76,9 +76,8 @@ type FamilyStats struct {
 	Bound    Range  `json:"bounds"`
 }
 
-// Stats are the sizes and magnitudes of a model, by constraint group and by
-// family of columns. Magnitudes that differ by more than about 10⁶ within a
-// range are where solvers lose digits.
+// Stats holds the sizes and magnitudes of a model, by constraint group and by family of columns. Solvers lose
+// digits where magnitudes within a range differ by more than about 10⁶.
 type Stats struct {
 	Name     string        `json:"name"`
 	Rows     int           `json:"rows"`
@@ -119,7 +118,7 @@ func (m *Model) Stats() *Stats {
 			}
 		}
 	}
-	index := map[string]int{} // of families that were made one by one, as L[3,0]
+	index := map[string]int{} // of families with one column per call, as L[3,0]
 	for i := range m.families {
 		f := &m.families[i]
 		name, _, _ := strings.Cut(f.name, "[")

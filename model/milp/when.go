@@ -17,32 +17,32 @@ var (
 // Literal is the condition that a binary column is 1, or that it is 0.
 type Literal struct {
 	Var Var
-	Not bool // that it is 0
+	Not bool // the column is 0
 }
 
-// Is is the condition that v is 1.
+// Is returns the condition that v is 1.
 func Is(v Var) Literal { return Literal{v, false} }
 
-// IsNot is the condition that v is 0.
+// IsNot returns the condition that v is 0.
 func IsNot(v Var) Literal { return Literal{v, true} }
 
-// IsTrue says whether l holds in the point x.
+// IsTrue reports whether l holds in the point x.
 func (l Literal) IsTrue(x []float64) bool { return (x[l.Var.Index()] > 0.5) != l.Not }
 
-// Conditional is a handle that adds rows to a group which bind only where all of some
-// literals hold: indicator constraints.
+// Conditional is a handle that adds indicator constraints to a group: rows that bind only where all of some
+// literals hold.
 //
-// They are rows of the model like others: named, counted, printed with their condition, left out
-// by [Model.Without], and judged by it in [Model.Violations]. No library gets to see them,
-// since HiGHS 1.10 and lp_solve know none, and a certificate has to be about what was solved:
-// [Model.Plain] is what is solved, written to files and certified.
+// They are rows of the model like others: named, counted, printed with their condition, removed by
+// [Model.Without], and checked where the condition holds by [Model.Violations]. Libraries do not receive them,
+// since HiGHS 1.10 and lp_solve have no indicator constraints, and a certificate must be about the solved model:
+// [Model.Plain] is solved, written to files and certified.
 type Conditional struct {
 	g    Group
 	when []Literal
 }
 
-// When returns a handle for rows of g that bind where all literals hold, of binary
-// columns; of none they bind always.
+// When returns a handle for rows of g that bind where all literals, of binary columns, hold; without literals they
+// always bind.
 func (g Group) When(when ...Literal) Conditional { return Conditional{g, when} }
 
 // AtMost adds e ≤ up where the condition holds.
@@ -71,11 +71,10 @@ func (c Conditional) row(lo float64, e *Expr, up float64) Constr {
 	return r
 }
 
-// Semi makes x semicontinuous, or semi-integer if it is integer: 0 where the binary on is 0,
-// and within [lo, up], finite, where it is 1. These are two rows, or one where the bounds of
-// x, which should have room for 0, lo and up, say the other already. No backend is told
-// more: HiGHS 1.10 and lp_solve know such columns, but of their relaxation the rows say all
-// there is to say.
+// Semi makes x semicontinuous, or semi-integer if it is integer: 0 where the binary on is 0, and within [lo, up],
+// finite, where it is 1. The bounds of x should contain 0, lo and up. It adds two rows, or one where the bounds of
+// x imply the other. The rows are the convex hull of the relaxation, so backends such as HiGHS 1.10 and lp_solve,
+// which have such columns, are given only the rows.
 func (g Group) Semi(x, on Var, lo, up float64) {
 	if l, _ := g.m.Bounds(x); lo != 0 || l < 0 {
 		g.AtLeast(new(Expr).Add(1, x).Add(-lo, on), 0)
@@ -85,13 +84,13 @@ func (g Group) Semi(x, on Var, lo, up float64) {
 	}
 }
 
-// condition says when a row binds.
+// condition is the condition under which a row binds.
 type condition struct {
 	row  int
 	when []Literal // not empty
 }
 
-// Binds says whether r binds at the point x: it has no condition, or x meets it.
+// Binds reports whether r binds at the point x: it has no condition, or x satisfies it.
 func (r Row) Binds(x []float64) bool {
 	c := r.m.condition(r.Index)
 	return c == nil || !slices.ContainsFunc(c.when, func(l Literal) bool { return !l.IsTrue(x) })
@@ -106,7 +105,7 @@ func (m *Model) condition(i int) *condition {
 	return &m.when[k]
 }
 
-// text returns c for a reader: "if y[3] = 1 and z = 0: ".
+// text returns c as text: "if y[3] = 1 and z = 0: ".
 func (c *condition) text(m *Model) string {
 	if c == nil {
 		return ""
@@ -125,8 +124,8 @@ func (c *condition) text(m *Model) string {
 	return b.String() + ": "
 }
 
-// bigM returns how far a row of one side can miss it within the bounds of its columns,
-// rounded up; 0 if it cannot.
+// bigM returns the maximum violation of a one-sided row within the bounds of its columns, rounded up; 0 if it
+// cannot be violated.
 func (m *Model) bigM(i int) float64 {
 	r, round, terms := m.Row(i), Up, make([]float64, 0, 8)
 	side := r.Upper
@@ -147,7 +146,7 @@ func (m *Model) bigM(i int) float64 {
 	return math.Max(0, beyond)
 }
 
-// unlimited returns an error for each conditional row that no constant can switch off.
+// unlimited returns an error for each conditional row that has no finite big-M constant.
 func (m *Model) unlimited() []error {
 	var errs []error
 	for k := range m.when {
@@ -159,19 +158,17 @@ func (m *Model) unlimited() []error {
 	return errs
 }
 
-// Plain returns the model without conditions: m itself if it has none, else a copy, in which
-// each conditional row
+// Plain returns the model without conditions: m itself if it has none, else a copy, in which each conditional row
 //
 //	Σ_j a_ij x_j ≤ b  if all of its k literals hold
 //
-// of which p say that a column is 1, has become
+// of which p require a column to be 1, has become the big-M row
 //
 //	Σ_j a_ij x_j + M Σ_{is 1} x_j − M Σ_{is 0} x_j ≤ b + p M
 //
-// with the least M that the bounds of the columns allow, max(0, max Σ a_ij x_j − b); and
-// rows ≥ the same way. M is rounded up, and what it is added to so that the row is the
-// weaker one; where the numbers are exact, so is the row. Columns and rows keep
-// their numbers, names and groups. O(columns + rows + nonzeros).
+// with the minimum M for the bounds of the columns, max(0, max Σ a_ij x_j − b); and rows ≥ in the same way. M and
+// the numbers that contain it are rounded so that the row is the weaker one; where the numbers are exact, so is
+// the row. Columns and rows keep their numbers, names and groups. O(columns + rows + nonzeros).
 func (m *Model) Plain() *Model {
 	if len(m.when) == 0 {
 		return m
@@ -194,9 +191,9 @@ func (m *Model) Plain() *Model {
 	return c
 }
 
-// loosen gives row i, the open one of so many entries, its switches of constant M.
+// loosen adds the big-M terms with constant M to row i, the open one with the given number of entries.
 func (c *Model) loosen(i, entries int, when []Literal, M float64) {
-	sign, round := 1., Down // of what is added, and of coefficients, to the left of ≤
+	sign, round := 1., Down // of the added terms, and of coefficients, on the left of ≤
 	if isInf(c.rowUpper[i]) {
 		sign, round = -1, Up
 	}
