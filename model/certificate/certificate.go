@@ -1,27 +1,23 @@
-// Package certificate holds proofs of bounds on mixed-integer programs that
-// exact arithmetic can check, and checks them. It trusts nobody: no solver, no
-// maker of certificates, no floating-point rounding.
+// Package certificate holds proofs of bounds on mixed-integer programs that exact arithmetic can check, and checks
+// them. It trusts no solver, no producer of certificates, and no floating-point rounding.
 //
-// A program is min c·x + offset, L ≤ Ax ≤ U, l ≤ x ≤ u, some x_j whole, its
-// float64 numbers taken as exact. For any multipliers y whatever, and d = c − Aᵀy,
+// A program is min c·x + offset, L ≤ Ax ≤ U, l ≤ x ≤ u, some x_j integer, its float64 numbers taken as exact. For
+// arbitrary multipliers y, and d = c − Aᵀy,
 //
 //	offset + Σ_i (y_i > 0 ? y_i L_i : y_i U_i) + Σ_j (d_j > 0 ? d_j l_j : d_j u_j)
 //
-// is a lower bound of the objective (weak duality; safe bounds: Neumaier and
-// Shcherbina, Safe bounds in linear and mixed-integer linear programming, 2004).
-// With c and offset left out, a value above zero proves that no x exists. A
-// certificate is a tree whose inner nodes split a whole column's values into
-// x_j ≤ k and x_j ≥ k + 1 and whose leaves carry such multipliers: the least of
-// the leaves' bounds holds for the program (VIPR by Cheung, Gleixner and
-// Steffy, 2017, is the general case; ours needs no solver's log).
+// is a lower bound on the objective (weak duality; safe bounds: Neumaier and Shcherbina, Safe bounds in linear and
+// mixed-integer linear programming, 2004). With c and offset omitted, a value above zero proves infeasibility. A
+// certificate is a branch-and-bound tree. Its inner nodes split the values of an integer column into x_j ≤ k and
+// x_j ≥ k + 1, and its leaves hold such multipliers: the minimum of the leaves' bounds is a bound on the program.
+// (VIPR by Cheung, Gleixner and Steffy, 2017, is the general case; this one needs no solver log.)
 //
-// Two things are added to the leaves' sums. Infinite bounds of columns are first
-// made finite where the rows, and the assumption that x is better than the bound
-// to be proved, allow: see [Model]. And a program whose objective takes whole
-// multiples of a granularity only is proved a bound by leaves that come within
-// less than the granularity of it.
+// Two rules strengthen the leaves. Infinite bounds of columns are first made finite where the rows, and the
+// assumption that x is better than the bound to be proved, allow: see [Model]. And if the objective takes only
+// integer multiples of a granularity, leaves that prove a bound less than one granularity below a multiple prove
+// the multiple.
 //
-// [Certificate.Check] is the checker. [Model.Bound] serves it and makers alike.
+// [Certificate.Check] is the checker. [Model.Bound] serves both the checker and producers.
 package certificate
 
 import (
@@ -38,28 +34,27 @@ import (
 // Format is the format of certificates' files.
 const Format = "workbench.certificate/v1"
 
-// Certificate says of an instance that the objective of a formulation of it is
-// at least Bound, or that it has no solution, and why.
+// Certificate states and proves that the objective of a formulation of an instance is at least Bound, or that the
+// formulation is infeasible.
 type Certificate struct {
-	// What the program was made of, so that it can be made again.
+	// The data from which the program can be rebuilt.
 	Name        string // of the instance
 	Instance    string // SHA-256 of its canonical JSON
 	Problem     string
 	Platform    json.RawMessage
 	Formulation string
 	Options     json.RawMessage // nil: none
-	Backend     string          // whose multipliers these are; proves nothing
+	Backend     string          // source of the multipliers; proves nothing
 	Model       string          // Digest of the program
 
-	// Infeasible says that the program has no solution; then there is no Bound.
+	// Infeasible states that the program has no solution; there is no Bound then.
 	Infeasible bool
-	// Bound is on the objective times Scale, which is a power of two: that of
-	// the formulation's own unit in the problem's, seconds.
+	// Bound is a bound on the objective multiplied by Scale, a power of two: the formulation's unit in the
+	// problem's unit, seconds.
 	Bound *big.Rat
 	Scale float64
-	// Granularity > 0: costs are whole multiples of it, and those of columns
-	// that need not be whole are 0, so that the program's objective less its
-	// offset is a whole multiple of it. 0: nothing is said.
+	// Granularity > 0 states that costs are integer multiples of it, and costs of continuous columns 0, so that
+	// the program's objective without its offset is an integer multiple of it. 0 states nothing.
 	Granularity float64
 	Tree        *Node
 }
@@ -67,15 +62,15 @@ type Certificate struct {
 // Value is the largest float64 that is at most the bound.
 func (c *Certificate) Value() float64 { return milp.Down.Rat(c.Bound) }
 
-// Node of a tree: an inner one, with two children, or a leaf.
+// Node is a node of a tree: an inner one, with two children, or a leaf.
 type Node struct {
-	// Down is where column Column is at most At, Up where it is At + 1 or more.
+	// Down is the child with column Column at most At, Up the one with it at least At + 1.
 	Column   int
 	At       float64
 	Down, Up *Node
 
-	// Multipliers of a leaf's rows, by increasing row. If Empty, they prove that
-	// there is nothing in it; else they prove a bound.
+	// Multipliers of a leaf's rows, by increasing row. If Empty, they prove the leaf infeasible; else they prove a
+	// bound.
 	Empty       bool
 	Multipliers []Multiplier
 }
@@ -86,7 +81,7 @@ type Multiplier struct {
 	Value float64
 }
 
-// Leaves returns how many leaves there are. O(nodes).
+// Leaves returns the number of leaves. O(nodes).
 func (n *Node) Leaves() int {
 	if n.Down == nil {
 		return 1
@@ -94,10 +89,9 @@ func (n *Node) Leaves() int {
 	return n.Down.Leaves() + n.Up.Leaves()
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the program: the numbers of
-// columns, rows and entries, the sense, the offset, and the arrays of
-// [milp.Data] but for names and groups, as little-endian 64-bit numbers. −0
-// counts as 0. O(columns + rows + entries).
+// Digest returns the SHA-256, in hexadecimal, of the program: the numbers of columns, rows and entries, the sense,
+// the offset, and the arrays of [milp.Data] without names and groups, as little-endian 64-bit numbers. −0 counts
+// as 0. O(columns + rows + entries).
 func Digest(d *milp.Data) string {
 	h := sha256.New()
 	buffer := make([]byte, 0, 1<<16)
@@ -133,7 +127,7 @@ func Digest(d *milp.Data) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Leaves returns how many leaves the tree has.
+// Leaves returns the number of leaves of the tree.
 func (c *Certificate) Leaves() int {
 	leaves := 0
 	for open := []*Node{c.Tree}; len(open) > 0; {

@@ -11,15 +11,13 @@ import (
 	"workbench/model/strictjson"
 )
 
-// Check returns nil if c proves of the program d what it says, and else the
-// first thing that is wrong, a *[strictjson.FieldError] whose path is that of
-// c's file. That d is the right program for the instance is for the caller to
-// see to: make it again of the instance and c's formulation and options, and
-// compare c.Instance with the instance's digest.
+// Check returns nil if c proves its statement about the program d. Otherwise it returns the first defect, a
+// *[strictjson.FieldError] whose path is that of c's file. The caller ensures that d is the program of the
+// instance: rebuild it from the instance and c's formulation and options, and compare c.Instance with the
+// instance's digest.
 //
-// O(leaves · (columns + entries)) in floating point; leaves that it cannot
-// decide, since they come too close to the bound or some bound is infinite, are
-// added up exactly.
+// It takes O(leaves · (columns + entries)) in floating point. Leaves that are too close to the bound, or have an
+// infinite bound, are evaluated exactly.
 func (c *Certificate) Check(d *milp.Data) error {
 	if d.Sense != milp.Minimize {
 		return wrong("model", "the program is to be maximised; certificates are of programs to be minimised")
@@ -44,8 +42,7 @@ func (c *Certificate) Check(d *milp.Data) error {
 	return k.node(c.Tree, nil)
 }
 
-// Validate checks what can be said without the program. The error is a
-// *[strictjson.FieldError].
+// Validate checks the properties that do not depend on the program. The error is a *[strictjson.FieldError].
 func (c *Certificate) Validate() error {
 	for _, digest := range []struct{ path, text string }{{"instance", c.Instance}, {"model", c.Model}} {
 		if len(digest.text) != 64 {
@@ -79,15 +76,15 @@ func wrong(path, format string, args ...any) error {
 type checker struct {
 	d     *milp.Data
 	model *Model
-	// claim is what every leaf has to prove of the objective, nil that there is
-	// no solution; beyond: not it, but more than it. enough is at least claim.
+	// claim is the bound on the objective that every leaf must prove, nil for infeasibility. If beyond is set,
+	// leaves must exceed it strictly. enough is at least claim.
 	claim  *big.Rat
 	beyond bool
 	enough float64
 }
 
-// grain lowers the claim by the granularity, if that is one and the claim is a
-// value that the objective may have.
+// grain lowers the claim by the granularity, if the granularity is valid and the claim is a possible value of the
+// objective.
 func (k *checker) grain(g float64) error {
 	if g == 0 {
 		return nil
@@ -107,7 +104,7 @@ func (k *checker) grain(g float64) error {
 	return nil
 }
 
-// node checks what is below n in the model's box. path leads to n from the root.
+// node checks the subtree of n in the model's box. path leads to n from the root.
 func (k *checker) node(n *Node, path []byte) error {
 	if n.Down == nil {
 		return k.leaf(n, path)
@@ -140,7 +137,7 @@ func (k *checker) node(n *Node, path []byte) error {
 	return nil
 }
 
-// where is the path of a node in the file.
+// where returns the path of a node in the file.
 func where(path []byte) string {
 	s := "tree"
 	for _, side := range path {
@@ -153,7 +150,7 @@ func where(path []byte) string {
 	return s
 }
 
-// leaf checks that the multipliers of n prove what they have to.
+// leaf checks that the multipliers of n prove what is required.
 func (k *checker) leaf(n *Node, path []byte) error {
 	name := ".multipliers"
 	if n.Empty {
@@ -198,7 +195,7 @@ func (k *checker) leaf(n *Node, path []byte) error {
 	return nil
 }
 
-// more says that the claim itself is not enough.
+// more describes a bound that must be exceeded.
 func (k *checker) more() string {
 	if k.beyond {
 		return "more than "
@@ -212,7 +209,7 @@ func (k *checker) reaches(v *big.Float) bool {
 	return order > 0 || order == 0 && !k.beyond
 }
 
-// number writes a sum, nil for −∞.
+// number formats a sum, nil for −∞.
 func number(v *big.Float) string {
 	if v == nil {
 		return "minus infinity: a bound that counts is infinite"
@@ -221,7 +218,7 @@ func number(v *big.Float) string {
 	return decimal(r, 17)
 }
 
-// decimal writes x with at least so many digits, rounded down.
+// decimal formats x with at least the given number of digits, rounded down.
 func decimal(x *big.Rat, digits int) string {
 	_, power, _ := strings.Cut(new(big.Float).SetRat(x).Text('e', 0), "e")
 	exponent, _ := strconv.Atoi(power)

@@ -12,14 +12,13 @@ import (
 	"workbench/model/strictjson"
 )
 
-// maxBytes is the most that a certificate's file may have.
+// maxBytes is the maximum size of a certificate's file.
 const maxBytes = 1 << 30
 
 // digits of the bound as a decimal.
 const digits = 17
 
-// file mirrors the format. The bound's decimal is what its digits say, not the
-// float64 that is nearest to it.
+// file mirrors the format. The decimal of the bound is read exactly, not as the nearest float64.
 type file struct {
 	Format      string          `json:"format"`
 	Name        string          `json:"name"`
@@ -51,9 +50,8 @@ type node struct {
 	Empty       json.RawMessage `json:"empty,omitempty"`
 }
 
-// Read reads a certificate/v1 document, but does not check it. Name is for
-// errors, which say the file, the line, the field and what would be right.
-// O(size of the file).
+// Read reads a certificate/v1 document without checking its proof. name is used in errors, which contain file,
+// line, field and correction. O(size of the file).
 func Read(r io.Reader, name string) (*Certificate, error) {
 	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).certificate)
 }
@@ -77,11 +75,10 @@ func (f *file) certificate([]strictjson.Extra) (c *Certificate, err error) {
 	return c, c.Validate()
 }
 
-// longest is how long a fraction may be, in digits: no sum of float64s needs as
-// many.
+// longest is the maximum length of a fraction, in digits: no sum of float64s needs as many.
 const longest = 5000
 
-// value returns the fraction, if the decimal does not say more.
+// value returns the fraction, unless the decimal exceeds it.
 func (b *bound) value() (*big.Rat, error) {
 	v, ok := new(big.Rat), false
 	if len(b.Fraction) <= longest && strings.IndexFunc(b.Fraction, notFraction) < 0 {
@@ -130,8 +127,8 @@ func (n *node) node(path []byte) (*Node, error) {
 	return &Node{Multipliers: y}, nil
 }
 
-// multipliers reads [[row, value], …]. It is JSON already; encoding/json would
-// take ten times as long and as much memory.
+// multipliers reads [[row, value], …]. The text is known to be JSON; encoding/json would take ten times the time
+// and memory.
 func multipliers(raw json.RawMessage) ([]Multiplier, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {

@@ -7,17 +7,15 @@ import (
 	"workbench/model/milp"
 )
 
-// Model is a program and a box, in which multipliers are made bounds.
+// Model is a program with a box, in which multipliers yield bounds.
 //
-// The box begins as the columns' bounds, those of whole columns rounded inwards.
-// Infinite ones are replaced by what the rows imply of the others' bounds, and by
-// what the objective does: a proof that the objective is at least B may suppose
-// that it is at most B. Whoever uses a Model may tighten Lower and Upper as a
-// tree branches, and loosen them again.
+// The box starts as the columns' bounds, those of integer columns rounded inwards. Infinite ones are replaced by
+// what the rows and the objective imply from the other bounds: a proof that the objective is at least B may assume
+// that it is at most B. Users of a Model may tighten Lower and Upper as a tree branches, and restore them.
 type Model struct {
 	Lower, Upper []float64
 
-	// implied are the bounds that were infinite, in the order in which they were replaced.
+	// implied lists the replaced infinite bounds, in the order of replacement.
 	implied []implication
 
 	d      *milp.Data
@@ -28,9 +26,8 @@ type Model struct {
 	exactly            []big.Float
 }
 
-// NewModel returns d with its box, supposing that its objective is at most
-// cutoff; +Inf supposes nothing. d is of a [milp.Model] without mistakes, is to
-// be minimised, and is not changed. O(passes · entries).
+// NewModel returns d with its box, assuming that its objective is at most cutoff; +Inf assumes nothing. d is of a
+// valid [milp.Model] to be minimised, and is not changed. O(passes · entries).
 func NewModel(d *milp.Data, cutoff float64) *Model {
 	n := len(d.Cost)
 	m := &Model{
@@ -52,7 +49,7 @@ func NewModel(d *milp.Data, cutoff float64) *Model {
 	return m
 }
 
-// implication is a bound of a column that a row implies of other bounds.
+// implication is a bound of a column that a row implies from other bounds.
 type implication struct {
 	row    int32 // −1: the objective
 	side   float64
@@ -60,11 +57,11 @@ type implication struct {
 	upper  bool
 }
 
-// passes of boundColumns over the rows: how long a chain of columns, each
-// bounded by the one before, may be.
+// passes limits the passes of boundColumns over the rows, and so the length of a chain of columns each of which
+// bounds the next.
 const passes = 50
 
-// boundColumns replaces infinite bounds until no row implies one any more.
+// boundColumns replaces infinite bounds until no row implies a further one.
 func (m *Model) boundColumns(cutoff float64) {
 	d := m.d
 	columns := make([]int32, len(d.Cost))
@@ -92,8 +89,8 @@ func (m *Model) row(i int32) (col []int32, val []float64) {
 	return m.d.Col[from:to], m.d.Val[from:to]
 }
 
-// implies reports whether imply may have something to do: a bound that is infinite,
-// and no two others that it would need. Most rows have none.
+// implies reports whether imply can have an effect: an infinite bound, and no two others that it would need. Most
+// rows have none.
 func (m *Model) implies(col []int32, val []float64, sign float64) bool {
 	unbounded, open := 0, false
 	for k, j := range col {
@@ -111,14 +108,13 @@ func (m *Model) implies(col []int32, val []float64, sign float64) bool {
 	return open
 }
 
-// imply makes infinite bounds finite by Σ sign·val·x ≤ side: of each column, the
-// others at their least are known. Everything is rounded to the weaker side. It
-// reports whether there were any.
+// imply replaces infinite bounds by finite ones from Σ sign·val·x ≤ side, where each column is bounded by the
+// minimum of the others. Rounding is towards the weaker side. It reports whether a bound changed.
 func (m *Model) imply(row int32, col []int32, val []float64, sign, side float64) (changed bool) {
 	if math.IsInf(side, 0) || !m.implies(col, val, sign) {
 		return false
 	}
-	least, unbounded := 0., 0 // the sum at its least, but for columns without bound
+	least, unbounded := 0., 0 // the minimum sum of the bounded columns
 	for k, j := range col {
 		if a := sign * val[k]; a != 0 {
 			if x := m.least(a, j); math.IsInf(x, 0) {
@@ -150,7 +146,7 @@ func (m *Model) imply(row int32, col []int32, val []float64, sign, side float64)
 	return changed
 }
 
-// least is where in the box a·x_j is least.
+// least returns the value of x_j in the box that minimises a·x_j.
 func (m *Model) least(a float64, j int32) float64 {
 	if a > 0 {
 		return m.Lower[j]
@@ -175,8 +171,7 @@ func (m *Model) limit(a float64, j int32, room float64) (bound float64) {
 	return bound
 }
 
-// Crossed reports whether some column of the box has no value left, so that
-// there is nothing to prove. O(columns).
+// Crossed reports whether the box of some column is empty, so that nothing needs to be proved. O(columns).
 func (m *Model) Crossed() bool {
 	for j, lower := range m.Lower {
 		if lower > m.Upper[j] {
@@ -186,11 +181,10 @@ func (m *Model) Crossed() bool {
 	return false
 }
 
-// underflow is far more than what is lost where products are too small for
-// float64.
+// underflow bounds the loss where products are too small for float64, with a large margin.
 const underflow = 0x1p-1000
 
-// side returns the side of row i that a multiplier counts.
+// side returns the side of row i to which a multiplier applies.
 func (m *Model) side(y Multiplier) float64 {
 	if y.Value > 0 {
 		return m.d.RowLower[y.Row]
@@ -198,17 +192,14 @@ func (m *Model) side(y Multiplier) float64 {
 	return m.d.RowUpper[y.Row]
 }
 
-// Bound returns a number that the objective is not below anywhere in the box, by
-// the multipliers y: their exact bound, less what rounding may have added to it;
-// −Inf if there is none. Without costs it is the same of the objective 0. It is
-// right whatever y and the box are, if the rows of y exist. O(columns + entries
-// of those rows).
+// Bound returns a lower bound on the objective in the box by the multipliers y: their exact bound, minus the
+// possible rounding error; −Inf if there is none. Without costs it is that of the objective 0. It is valid for any
+// y and box, if the rows of y exist. O(columns + entries of those rows).
 //
-// With u = 2⁻⁵³: a reduced cost of k products is off by at most (k + 2)·u times
-// the sum of its magnitudes, for which growth, with 2u, has more than enough
-// room even though that sum is rounded itself. The terms are added up with their
-// errors (Neumaier 1974), so that beyond the u of every product and that of the
-// last addition only the terms squared in u are left, below u for 2²⁵ terms.
+// With u = 2⁻⁵³: a reduced cost of k products is off by at most (k + 2)·u times the sum of its magnitudes. growth,
+// with 2u, exceeds this even though that sum is rounded itself. The terms are summed with their errors (Neumaier
+// 1974), so that the remaining error is the u of every product and of the last addition, and terms in u², below u
+// for 2²⁵ terms.
 func (m *Model) Bound(y []Multiplier, costs bool) float64 {
 	var s sum
 	clear(m.reduced)
@@ -245,7 +236,7 @@ func (m *Model) Bound(y []Multiplier, costs bool) float64 {
 		case d > within:
 		case d < -within:
 			at, reach = upper, math.Abs(upper)
-		default: // of unknown sign: infinite bounds stay infinite
+		default: // unknown sign: infinite bounds stay infinite
 			if reach = math.Max(reach, math.Abs(upper)); d < 0 {
 				at = upper
 			}
@@ -275,12 +266,12 @@ func (s *sum) add(t float64) {
 	s.magnitude += math.Abs(t) + underflow
 }
 
-// least is at most the exact sum; −Inf if any term was infinite.
+// least returns a lower bound on the exact sum; −Inf if any term was infinite.
 func (s *sum) least() float64 {
 	total := s.total + s.lost
 	off := 1.001*s.slack + 0x1p-50*s.magnitude
 	if off == 0 {
-		return total // there were no terms
+		return total // no terms
 	}
 	v := total - off
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -289,12 +280,12 @@ func (s *sum) least() float64 {
 	return math.Nextafter(v, math.Inf(-1))
 }
 
-// exactBits hold any sum of up to 2⁴⁰ products of three float64s: their digits
-// lie between 2⁻³²²² and 2³⁰⁷².
+// exactBits suffices for any sum of up to 2⁴⁰ products of three float64s: their digits lie between 2⁻³²²² and
+// 2³⁰⁷².
 const exactBits = 1 << 13
 
-// Exact returns the bound that y proves in the box, exactly, or nil if there is
-// none. It takes a hundred times as long as [Model.Bound].
+// Exact returns the exact bound that y proves in the box, or nil if there is none. It takes a hundred times as
+// long as [Model.Bound].
 func (m *Model) Exact(y []Multiplier, costs bool) *big.Float {
 	if m.exactly == nil {
 		m.exactly = make([]big.Float, len(m.d.Cost))

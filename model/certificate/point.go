@@ -7,10 +7,10 @@ import (
 	"workbench/model/milp"
 )
 
-// Keeps reports whether x, a value a column, is a solution of d in exact arithmetic: within the
-// columns' bounds, integral, and missing no row by more than within times the sum of the
-// magnitudes of its terms. 0 allows nothing; 1e-9 what rounding of x loses, and none of a solver's
-// absolute tolerance. O(columns + entries).
+// Keeps reports whether x, with one value per column, is a solution of d in exact arithmetic. It must be within
+// the columns' bounds, integral, and violate no row by more than within times the sum of the magnitudes of its
+// terms. 0 allows no error; 1e-9 covers the rounding of x, but no absolute tolerance of a solver. O(columns +
+// entries).
 func Keeps(d *milp.Data, x []float64, within float64) bool {
 	if len(x) != len(d.Cost) {
 		return false

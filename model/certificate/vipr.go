@@ -11,17 +11,16 @@ import (
 	"workbench/model/milp"
 )
 
-// WriteVIPR writes c, a certificate about d that passes its check, in the VIPR 1.0 format of
-// Cheung, Gleixner and Steffy (Verifying integer programming results, 2017), in rational
-// numbers. The file's objective has neither d's offset nor c's scale, which comments say.
+// WriteVIPR writes c, a certificate about d that passes its check, in the VIPR 1.0 format of Cheung, Gleixner and
+// Steffy (Verifying integer programming results, 2017), in rational numbers. The file's objective has neither d's
+// offset nor c's scale; comments contain them.
 //
-// Leaves are lin lines over rows, bounds and the assumptions of their branches; inner nodes
-// are uns lines. A bound that rows imply is a lin or rnd line. One that also supposes that the
-// objective is at most the bound to be proved becomes x_j ≤ β + α·(objective), which supposes
-// nothing: at a leaf, objective ≥ V − A·objective is objective ≥ V/(1 + A). Granularity is a
-// rnd line. bound is what the file proves of the objective as it has it, nil: that there is no
-// solution. It is at least c's but for what rounding of bounds with α > 0 would have gained.
-// O(leaves · (columns + entries)) exactly.
+// Leaves are lin lines over rows, bounds and the assumptions of their branches; inner nodes are uns lines. A bound
+// that rows imply is a lin or rnd line. One that also assumes that the objective is at most the bound to be proved
+// becomes x_j ≤ β + α·(objective), which assumes nothing: at a leaf, objective ≥ V − A·objective is objective ≥
+// V/(1 + A). Granularity is a rnd line. bound is the bound that the file proves on its objective, nil:
+// infeasibility. It is at least c's, except for what rounding of bounds with α > 0 would have gained. O(leaves ·
+// (columns + entries)) exactly.
 func (c *Certificate) WriteVIPR(w io.Writer, d *milp.Data) (bound *big.Rat, err error) {
 	cutoff := math.Inf(1)
 	if !c.Infeasible {
@@ -73,7 +72,7 @@ func (c *Certificate) WriteVIPR(w io.Writer, d *milp.Data) (bound *big.Rat, err 
 	return root.value, b.Flush()
 }
 
-// viprWriter collects lines: the constraints that are given, then those derived.
+// viprWriter collects lines: the given constraints, then the derived ones.
 type viprWriter struct {
 	d                  *milp.Data
 	model              *Model
@@ -89,13 +88,13 @@ type viprSide struct {
 	upper  bool
 }
 
-// viprBound is a line that says x ≤ value + slope·objective or x ≥ value − slope·objective.
+// viprBound is a line that states x ≤ value + slope·objective or x ≥ value − slope·objective.
 type viprBound struct {
 	line         int
 	value, slope *big.Rat
 }
 
-// viprFact is a line that bounds the objective from below; value nil: it is absurd.
+// viprFact is a line that bounds the objective from below; value nil: a contradiction.
 type viprFact struct {
 	line  int
 	value *big.Rat
@@ -114,7 +113,7 @@ func (v *viprWriter) add(sense byte, side, coefficients, reason string) (line in
 	return line
 }
 
-// single are the coefficients of column j alone.
+// single returns the coefficients of column j alone.
 func single(j int32) string { return "1 " + strconv.Itoa(int(j)) + " 1" }
 
 func (v *viprWriter) objective() string {
@@ -217,8 +216,8 @@ func (c *combination) add(line int, factor *big.Rat) {
 
 func (c *combination) reason(kind string) string { return fmt.Sprintf("%s %d%s", kind, c.n, c.text) }
 
-// imply adds the line of an implied bound: of Σ a·x ≤ side, with the others at their least,
-// a_j x_j ≤ side − Σ a_k·least_k.
+// imply adds the line of an implied bound: from Σ a·x ≤ side, with the others at their minimum, a_j x_j ≤ side − Σ
+// a_k·least_k.
 func (v *viprWriter) imply(x implication) {
 	j := x.column
 	col, val := []int32(nil), v.d.Cost
@@ -233,7 +232,7 @@ func (v *viprWriter) imply(x implication) {
 		for k := range col {
 			col[k] = int32(k)
 		}
-		slope.SetInt64(1) // the objective is at most the objective
+		slope.SetInt64(1) // the row "objective ≤ objective"
 	}
 	coefficient := func(k int) *big.Rat {
 		a := new(big.Rat).SetFloat64(val[k])
@@ -260,7 +259,7 @@ func (v *viprWriter) imply(x implication) {
 		}
 		b := v.bounds[viprSide{col[k], a.Sign() < 0}]
 		if b == nil {
-			return // leaf says so if it is needed
+			return // leaf reports it if it is needed
 		}
 		side.Sub(side, new(big.Rat).Mul(a, b.value))
 		slope.Add(slope, new(big.Rat).Mul(new(big.Rat).Abs(a), b.slope))
@@ -275,7 +274,7 @@ func (v *viprWriter) imply(x implication) {
 	}
 }
 
-// tilted are the coefficients of x_j − slope·objective or, of a lower bound, with +.
+// tilted returns the coefficients of x_j − slope·objective or, for a lower bound, with +.
 func (v *viprWriter) tilted(j int32, upper bool, slope *big.Rat) string {
 	if slope.Sign() == 0 {
 		return single(j)
@@ -297,7 +296,7 @@ func (v *viprWriter) tilted(j int32, upper bool, slope *big.Rat) string {
 	return strconv.Itoa(n) + text
 }
 
-// node adds the lines of a subtree, whose box the bounds are.
+// node adds the lines of a subtree, whose box is set.
 func (v *viprWriter) node(n *Node) (viprFact, error) {
 	if n.Down == nil {
 		return v.leaf(n)
@@ -377,7 +376,7 @@ func (v *viprWriter) leaf(n *Node) (viprFact, error) {
 		value.Add(value, new(big.Rat).Mul(r, b.value))
 		slope.Add(slope, new(big.Rat).Mul(new(big.Rat).Abs(r), b.slope))
 	}
-	by := new(big.Rat).Set(slope) // what the combination is divided by
+	by := new(big.Rat).Set(slope) // divisor of the combination
 	switch {
 	case !n.Empty:
 		by.Add(by, new(big.Rat).SetInt64(1))
@@ -397,7 +396,7 @@ func (v *viprWriter) leaf(n *Node) (viprFact, error) {
 	return v.fact(value.Mul(value, by), sum.reason("lin")), nil
 }
 
-// crossed adds the line of a box without a value for some column.
+// crossed adds the line of a box that is empty for some column.
 func (v *viprWriter) crossed() (viprFact, error) {
 	for j := range v.d.Cost {
 		lower, upper := v.bounds[viprSide{int32(j), false}], v.bounds[viprSide{int32(j), true}]
@@ -414,7 +413,7 @@ func (v *viprWriter) crossed() (viprFact, error) {
 	return viprFact{}, fmt.Errorf("a leaf is not empty without rounding")
 }
 
-// round adds the lines that the objective is a multiple of the grain.
+// round adds the lines that the objective is a multiple of the granularity.
 func (v *viprWriter) round(f viprFact, grain *big.Rat) viprFact {
 	steps := new(big.Rat).Quo(f.value, grain)
 	whole := new(big.Int).Div(steps.Num(), steps.Denom())
