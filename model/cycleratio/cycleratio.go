@@ -1,23 +1,20 @@
-// Package cycleratio finds the least period of a cyclic schedule whose orders
-// are fixed: the maximum cycle ratio of a graph of precedences.
+// Package cycleratio finds the minimum period of a cyclic schedule with fixed orders: the maximum cycle ratio of a
+// graph of precedences.
 //
 // All rules of such a schedule are precedences between two events, of the form
 //
 //	t[To] + Turns·T − t[From] ≥ Wait:
 //
-// event To comes Wait or more after event From of Turns cycles before. A cycle
-// of precedences with turns K and waits C asks for K·T ≥ C, so the least period
-// is the largest C/K, and one with C > 0 and K ≤ 0 asks for what no period
-// gives.
+// event To comes at least Wait after event From of Turns cycles before. A cycle of precedences with turns K and
+// waits C requires K·T ≥ C, so the minimum period is the largest C/K. A cycle with C > 0 and K ≤ 0 makes every
+// period infeasible.
 //
-// It is found by Newton's method on the period: start at a lower bound, look
-// for a cycle that is positive at T (Bellman and Ford's passes, stopped as soon
-// as the edges that determine the times have a cycle), raise T to its ratio,
-// repeat. See A. Dasdan, "Experimental analysis of the fastest optimum cycle
-// ratio and mean algorithms", 2004 (there: Burns' and Lawler's families). What
-// differs: passes go over the events in an order that the caller gives, which
-// is that of an approximate schedule and makes few of them enough; and the
-// largest ratio among all cycles of a pass is taken.
+// It is found by Newton's method on the period. Start at a lower bound, look for a cycle that is positive at T,
+// raise T to its ratio, and repeat. The search runs the passes of Bellman and Ford, stopped as soon as the edges
+// that determine the times have a cycle. See A. Dasdan, "Experimental analysis of the fastest optimum cycle ratio
+// and mean algorithms", 2004 (there: Burns' and Lawler's families). There are two differences. Passes visit the
+// events in an order given by the caller, that of an approximate schedule, so that few passes suffice. And the
+// largest ratio among all cycles of a pass is used.
 package cycleratio
 
 import (
@@ -25,15 +22,14 @@ import (
 	"math"
 )
 
-// Tolerance is how far, relative to the period, a time may fall short of a
-// precedence: what rounding makes of a sum of waits around a cycle, far below
-// what verifiers of plans allow.
+// Tolerance is the amount, relative to the period, by which a precedence may be violated. It covers the rounding
+// of a sum of waits around a cycle, and is far below the tolerance of plan verifiers.
 const Tolerance = 1e-13
 
-// ErrContradiction says that no period satisfies the precedences.
+// ErrContradiction is returned if no period satisfies the precedences.
 var ErrContradiction = errors.New("precedences contradict each other: no period satisfies them")
 
-// ErrCutoff says that the least period exceeds the cut-off.
+// ErrCutoff is returned if the minimum period exceeds the cut-off.
 var ErrCutoff = errors.New("the least period exceeds the cut-off")
 
 // Precedence is t[To] + Turns·T − t[From] ≥ Wait.
@@ -63,7 +59,7 @@ type Graph struct {
 	critical []int
 }
 
-// Reset empties the graph, which has n events from then on. O(n).
+// Reset empties the graph and sets its number of events to n. O(n).
 func (g *Graph) Reset(n int) {
 	g.raw, g.order = g.raw[:0], g.order[:0]
 	if cap(g.x) < n {
@@ -78,18 +74,17 @@ func (g *Graph) Add(p Precedence) {
 	g.raw = append(g.raw, edge{int32(p.From), int32(p.To), int32(p.Turns), p.Wait})
 }
 
-// Order adds v to the order in which passes visit events. Events that are
-// never named are not in the graph; if none is, all are, by number.
+// Order appends v to the order in which passes visit events. Events that are never appended are not in the graph;
+// if none is, all are, by number.
 func (g *Graph) Order(v int) { g.order = append(g.order, int32(v)) }
 
-// Least returns the least period of at least from with which events can be
-// given times that satisfy all precedences, up to Tolerance and to rounding in
-// the period itself. It returns ErrCutoff if that exceeds cutoff, and
-// ErrContradiction if no period is enough; Critical then, and whenever the
-// period is above from, is a cycle that asks for it.
+// Least returns the minimum period, of at least from, for which event times exist that satisfy all precedences, up
+// to Tolerance and to rounding in the period itself. It returns ErrCutoff if that exceeds cutoff, and
+// ErrContradiction if no period suffices. Then, and whenever the period is above from, Critical is a cycle that
+// requires it.
 //
-// A pass is O(events + precedences) and a few dozen are usual; each round of
-// Newton's method takes as many passes as there are events at most.
+// A pass is O(events + precedences) and a few dozen are usual; each round of Newton's method takes at most as many
+// passes as there are events.
 func (g *Graph) Least(from, cutoff float64) (period float64, err error) {
 	g.sort()
 	T := from
@@ -100,7 +95,7 @@ func (g *Graph) Least(from, cutoff float64) (period float64, err error) {
 			return 0, ErrContradiction
 		case ratio == 0:
 			return T, nil
-		case ratio <= T: // positive by rounding only
+		case ratio <= T: // positive only by rounding
 			ratio = T * (1 + 1e-12)
 		}
 		if T = ratio; T > cutoff {
@@ -109,14 +104,12 @@ func (g *Graph) Least(from, cutoff float64) (period float64, err error) {
 	}
 }
 
-// Times returns the times of the events at the period that Least returned, the
-// earliest that satisfy the precedences and are not negative. They are valid
-// until the next use of g.
+// Times returns the event times at the period that Least returned, the earliest nonnegative ones that satisfy the
+// precedences. They are valid until the next use of g.
 func (g *Graph) Times() []float64 { return g.x }
 
-// Critical returns the events of the last positive cycle that was found, which
-// may have been before Reset: a search for better orders starts there. Valid
-// until the next use of g.
+// Critical returns the events of the last positive cycle found, possibly before Reset: a search for better orders
+// starts there. It is valid until the next use of g.
 func (g *Graph) Critical() []int { return g.critical }
 
 // sort sorts the edges by target.
@@ -146,9 +139,8 @@ func (g *Graph) sort() {
 	}
 }
 
-// pass finds the earliest times at period T and returns 0, or returns the
-// largest ratio of the positive cycles it meets. False: some cycle is positive
-// at every T.
+// pass finds the earliest times at period T and returns 0, or returns the largest ratio of the positive cycles
+// that it finds. ok is false if some cycle is positive at every T.
 func (g *Graph) pass(T float64) (ratio float64, ok bool) {
 	for _, v := range g.order {
 		g.x[v] = 0
@@ -181,8 +173,8 @@ func (g *Graph) pass(T float64) (ratio float64, ok bool) {
 	}
 }
 
-// cycles returns the largest ratio of the cycles of the edges via, 0 if there
-// is none, and keeps the events of that cycle. False: a cycle has no ratio.
+// cycles returns the largest ratio of the cycles of the edges via, 0 if there is none, and keeps the events of
+// that cycle. It returns false if a cycle has no ratio.
 func (g *Graph) cycles() (float64, bool) {
 	for _, v := range g.order {
 		g.mark[v] = 0
@@ -209,8 +201,7 @@ func (g *Graph) cycles() (float64, bool) {
 	return max(best, 0), true
 }
 
-// ratio returns the ratio of the cycle of via that w is on; false if it has
-// none.
+// ratio returns the ratio of the cycle of via that contains w; false if it has none.
 func (g *Graph) ratio(w int32) (float64, bool) {
 	wait, turns := 0.0, int32(0)
 	for y := w; ; {
@@ -224,7 +215,7 @@ func (g *Graph) ratio(w int32) (float64, bool) {
 	return wait / float64(turns), turns > 0
 }
 
-// keep makes the cycle of via that w is on the critical one.
+// keep stores the cycle of via that contains w as the critical one.
 func (g *Graph) keep(w int32) {
 	g.critical = g.critical[:0]
 	for y := w; ; {
@@ -235,9 +226,8 @@ func (g *Graph) keep(w int32) {
 	}
 }
 
-// Least returns the least period of at least from for precedences between n
-// events, and times for them, not negative and as early as can be. The error
-// is ErrContradiction if no period is enough.
+// Least returns the minimum period, of at least from, for precedences between n events, and the earliest
+// nonnegative times for them. The error is ErrContradiction if no period suffices.
 func Least(n int, precedences []Precedence, from float64) (period float64, times []float64, err error) {
 	var g Graph
 	g.Reset(n)
