@@ -5,43 +5,37 @@ import (
 	"slices"
 )
 
-// Sizes of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp and
-// c10/core/AllocatorConfig.h, the names there in brackets). TensorFlow's and
-// that of [003]'s framework differ in sizes, not in kind.
+// Sizes of PyTorch's caching allocator (c10/cuda/CUDACachingAllocator.cpp and c10/core/AllocatorConfig.h, with the
+// names there in brackets). TensorFlow's and that of [003]'s framework differ only in sizes.
 const (
 	granule      = 512      // sizes are multiples of it (kMinBlockSize)
 	mostSmall    = 1 << 20  // the largest request of the small pool (kSmallSize)
-	smallSegment = 2 << 20  // what that pool takes from the device at a time (kSmallBuffer)
-	leastOwn     = 10 << 20 // from here on a request that finds no room gets a segment of its own (kMinLargeAlloc)
-	largeSegment = 20 << 20 // those between share segments of this size (kLargeBuffer)
+	smallSegment = 2 << 20  // segment size of that pool (kSmallBuffer)
+	leastOwn     = 10 << 20 // minimum request that gets a segment of its own (kMinLargeAlloc)
+	largeSegment = 20 << 20 // segment size of smaller requests of the large pool (kLargeBuffer)
 	ownGranule   = 2 << 20  // own segments are multiples of it (kRoundLarge)
 )
 
-// BestFit is a caching allocator of one device and one stream, with PyTorch's
-// default settings:
+// BestFit is a caching allocator of one device and one stream, with PyTorch's default settings:
 //
-//   - Requests are rounded up to multiples of 512 bytes. Those of at most 1 MiB
-//     are served by one pool, larger ones by another.
-//   - A request gets the smallest free block of its pool that is large enough,
-//     of these the one with the lowest address. What is too much of it is split
-//     off and stays free, if that is at least 512 bytes in the small pool and
-//     more than 1 MiB in the large one.
-//   - If there is none the device gives a segment: 2 MiB for the small pool,
-//     20 MiB for requests below 10 MiB, else the request rounded up to 2 MiB.
-//     If the device has no room, all segments without a block in use are given
-//     back, and it is asked again.
-//   - A block that is freed joins its free neighbours in the segment, and stays
-//     with the pool.
+//   - Requests are rounded up to multiples of 512 bytes. One pool serves those of at most 1 MiB, another the
+//     larger ones.
+//   - A request gets the smallest free block of its pool that is large enough, at a tie the one with the lowest
+//     address. The excess is split off and stays free, if it is at least 512 bytes in the small pool and more
+//     than 1 MiB in the large one.
+//   - If there is none, a segment is allocated from the device: 2 MiB for the small pool, 20 MiB for requests
+//     below 10 MiB, else the request rounded up to 2 MiB. If the device lacks the memory, all segments without
+//     a block in use are returned, and the allocation is retried.
+//   - A freed block merges with its free neighbours in the segment, and stays in the pool.
 //
-// The device gives segments of any address, as its own page tables allow.
-// O(log n + moves) an operation for n free blocks, of which an operation moves
-// at most n entries of 24 bytes.
+// Segments may have any address, as the page tables of the device allow. An operation takes O(log n + moves) for n
+// free blocks, and moves at most n entries of 24 bytes.
 type BestFit struct {
 	capacity int64
 	usage    Usage
-	end      int64 // addresses below it have been given out
+	end      int64 // addresses below it have been used
 	blocks   []block
-	recycled []int32       // blocks that are none now
+	recycled []int32       // unused entries of blocks
 	free     [2][]freeSpan // pools, small and large: sorted by size, then address
 }
 
@@ -72,10 +66,10 @@ func (b *BestFit) Name() string { return "best-fit" }
 // Usage returns the present use.
 func (b *BestFit) Usage() Usage { return b.usage }
 
-// roundUp returns the least multiple of unit that is not below n.
+// roundUp returns the minimum multiple of unit that is at least n.
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// segmentFor returns how much is asked of the device for a rounded request.
+// segmentFor returns the size of the segment for a rounded request.
 func segmentFor(size int64) int64 {
 	switch {
 	case size <= mostSmall:
@@ -86,7 +80,7 @@ func segmentFor(size int64) int64 {
 	return roundUp(size, ownGranule)
 }
 
-// Alloc hands out a block.
+// Alloc implements [Allocator].
 func (b *BestFit) Alloc(bytes int64) (id int, ok bool) {
 	size := roundUp(max(bytes, 1), granule)
 	pool, leastRest := int8(0), int64(granule)
@@ -111,7 +105,7 @@ func (b *BestFit) Alloc(bytes int64) (id int, ok bool) {
 	return int(x), true
 }
 
-// segment asks the device for a segment of one block, which is in no pool yet.
+// segment allocates a segment of one block, which is in no pool yet, from the device.
 func (b *BestFit) segment(size int64, pool int8) (x int32, ok bool) {
 	if size > b.capacity-b.usage.Reserved {
 		b.giveBack()
@@ -125,8 +119,7 @@ func (b *BestFit) segment(size int64, pool int8) (x int32, ok bool) {
 	return x, true
 }
 
-// giveBack returns to the device all segments without a block in use
-// (release_cached_blocks).
+// giveBack returns to the device all segments without a block in use (release_cached_blocks).
 func (b *BestFit) giveBack() {
 	for pool := range b.free {
 		b.free[pool] = slices.DeleteFunc(b.free[pool], func(s freeSpan) bool {
@@ -140,11 +133,11 @@ func (b *BestFit) giveBack() {
 	}
 }
 
-// stuck reports whether a free block shares its segment. Its neighbours are in
-// use then, since free ones would have been joined.
+// stuck reports whether a free block shares its segment. Its neighbours are then in use, since free ones would
+// have been merged.
 func (b *BestFit) stuck(x int32) bool { return b.blocks[x].prev >= 0 || b.blocks[x].next >= 0 }
 
-// split cuts block x, which is in no pool, after size bytes; the rest is free.
+// split splits block x, which is in no pool, after size bytes; the rest is free.
 func (b *BestFit) split(x int32, size int64) {
 	at := b.blocks[x]
 	rest := b.newBlock(block{address: at.address + size, size: at.size - size, prev: x, next: at.next, pool: at.pool})
@@ -155,7 +148,7 @@ func (b *BestFit) split(x int32, size int64) {
 	b.put(rest)
 }
 
-// Free takes back a block.
+// Free implements [Allocator].
 func (b *BestFit) Free(id int) {
 	x := int32(id)
 	at := &b.blocks[x]
@@ -177,7 +170,7 @@ func (b *BestFit) Free(id int) {
 	b.put(x)
 }
 
-// join makes one block of two free neighbours that are in no pool.
+// join merges two free neighbours that are in no pool.
 func (b *BestFit) join(x, next int32) {
 	b.blocks[x].size += b.blocks[next].size
 	after := b.blocks[next].next
@@ -185,7 +178,7 @@ func (b *BestFit) join(x, next int32) {
 	if after >= 0 {
 		b.blocks[after].prev = x
 	}
-	b.blocks[next] = block{} // free, in case somebody frees it again
+	b.blocks[next] = block{} // free, so that a second Free panics
 	b.recycled = append(b.recycled, next)
 }
 
@@ -215,14 +208,14 @@ func (b *BestFit) put(x int32) {
 	}
 }
 
-// remove takes a free block out of its pool.
+// remove removes a free block from its pool.
 func (b *BestFit) remove(x int32) {
 	pool := b.blocks[x].pool
 	k, _ := slices.BinarySearchFunc(b.free[pool], b.span(x), freeSpan.compare)
 	b.allocate(pool, k)
 }
 
-// allocate takes the k-th free block out of a pool.
+// allocate removes the k-th free block from a pool and returns it.
 func (b *BestFit) allocate(pool int8, k int) {
 	s := b.free[pool][k]
 	if b.stuck(s.block) {

@@ -1,16 +1,14 @@
 package allocator
 
-// Late returns t, the trace of a plan of swapping for budget bytes, as it is when
-// what leaves stays in its block until the bytes are lacking, the oldest first.
-// By the rules of plans an out gives back its variable's memory when the transfer
-// ends. [003] §3 (b) counts it until something waits for that transfer, which
-// nothing does before it needs the memory, and its authors' code keeps the block
-// as long (github.com/sony/nnabla, src/nbla/lms/swap_in_out_scheduler.cpp). So
-// nearly all of the budget is in blocks all the time. A variable that comes back
-// to a block that is still there needs no other.
+// Late returns the trace of a plan of swapping for budget bytes in which evicted variables keep their blocks until
+// the bytes are needed; the oldest is freed first. By the rules of plans an out frees its variable when the
+// transfer ends. [003] §3 (b) counts it until something waits for that transfer, which nothing does before it
+// needs the memory. The code of its authors keeps the block as long (github.com/sony/nnabla,
+// src/nbla/lms/swap_in_out_scheduler.cpp), so that blocks fill nearly all of the budget at all times. A variable
+// that comes in while its old block still exists reuses that block.
 //
-// t must be of one variable a tensor, as traces of plans of swapping are. The
-// sum of what is taken is at most the budget, or what it is in t. O(events).
+// t must have one tensor per variable, as traces of plans of swapping do. The total allocation is at most the
+// budget, or its value in t. O(events).
 func (t *Trace) Late(budget int64) *Trace {
 	earlier, later := vacant(len(t.Blocks)), vacant(len(t.Blocks)) // of the same variable
 	last := make(map[string]int32, len(t.Blocks))
@@ -23,7 +21,7 @@ func (t *Trace) Late(budget int64) *Trace {
 	late := &Trace{Device: t.Device}
 	block := vacant(len(t.Blocks)) // in late
 	lies := make([]bool, len(t.Blocks))
-	var queue []int32 // blocks that lie there, the oldest first, and some that no longer do
+	var queue []int32 // evicted blocks that still exist, the oldest first, and some that no longer do
 	var used int64
 	give := func(time float64, b int32) {
 		late.Events = append(late.Events, Event{Time: time, Block: block[b], Free: true})

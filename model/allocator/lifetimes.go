@@ -6,10 +6,9 @@ import (
 	"workbench/model/instance/lifetimes"
 )
 
-// Lifetimes returns the blocks of t as buffers that may be given addresses before
-// the run: each time a tensor is on the device is a buffer, an instant for each
-// event. What is not given back lives to the end. The second time of a tensor is
-// called NAME#2. Addresses are multiples of align bytes. O(events).
+// Lifetimes returns the blocks of t as buffers for a static placement: each interval in which a tensor is on the
+// device is a buffer, with one time step for each event. Blocks that are not freed live to the end. The second
+// interval of a tensor is called NAME#2. Addresses are multiples of align bytes. O(events).
 func (t *Trace) Lifetimes(name string, align int64) *lifetimes.Lifetimes {
 	l := &lifetimes.Lifetimes{Name: name, Align: align, Buffers: make([]lifetimes.Buffer, len(t.Blocks))}
 	times := make(map[string]int, len(t.Blocks))

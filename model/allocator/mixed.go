@@ -2,19 +2,18 @@ package allocator
 
 import "strings"
 
-// Mixed serves requests of up to 1 MiB from the small pool of a caching best
-// fit, and larger ones by virtual addressing. [003] has no such thing, but a
-// network has hundreds of variables of a few bytes, each of which would take a
-// chunk of megabytes. What either part has cached is given back when the other
-// lacks it. Operations cost as those of the parts.
+// Mixed serves requests of up to 1 MiB from the small pool of a caching best fit, and larger ones by virtual
+// addressing. [003] has no such allocator, but a network has hundreds of variables of a few bytes, each of which
+// would occupy a chunk of megabytes. Cached memory of either part is released when the other needs it. Operations
+// cost as those of the parts.
 type Mixed struct {
 	capacity int64
 	small    *BestFit
 	large    *Virtual
 }
 
-// NewMixed returns the allocator of an empty device of that capacity, in chunks
-// of that many bytes, at least one.
+// NewMixed returns the allocator of an empty device of that capacity, with chunks of the given size in bytes, at
+// least one.
 func NewMixed(capacity, chunk int64) *Mixed {
 	return &Mixed{capacity: capacity, small: NewBestFit(capacity), large: NewVirtual(capacity, chunk)}
 }
@@ -28,8 +27,7 @@ func (m *Mixed) Usage() Usage {
 	return Usage{Reserved: s.Reserved + l.Reserved, Used: s.Used + l.Used, Requested: s.Requested + l.Requested, Stuck: s.Stuck}
 }
 
-// Alloc hands out a block: an even number of the small part, an odd one of the
-// large.
+// Alloc implements [Allocator]; blocks of the small part have even numbers, those of the large part odd ones.
 func (m *Mixed) Alloc(bytes int64) (block int, ok bool) {
 	if bytes <= mostSmall {
 		m.small.capacity = m.capacity - m.large.usage.Reserved
@@ -49,7 +47,7 @@ func (m *Mixed) Alloc(bytes int64) (block int, ok bool) {
 	return 2*block + 1, ok
 }
 
-// Free takes back a block.
+// Free implements [Allocator].
 func (m *Mixed) Free(block int) {
 	if block%2 == 0 {
 		m.small.Free(block / 2)

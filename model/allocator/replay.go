@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// A Trace is what a plan takes and gives back on one device, in order of time.
+// Trace is the sequence of allocations of a plan on one device, in order of time.
 type Trace struct {
 	Device string  `json:"device,omitempty"` // "gpu1" of a pipeline; else empty
 	Blocks []Block `json:"-"`
 	Events []Event `json:"-"`
 }
 
-// A Block is memory that is taken once and given back at most once; what is
-// still taken when the trace ends goes with the end.
+// Block is memory that is allocated once and freed at most once; remaining blocks are freed at the end of the
+// trace.
 type Block struct {
 	Size   int64  // bytes, at least 1
-	Tensor string // what it holds: "a", "abar", "delta", "w", "overhead", the id of a variable or node
+	Tensor string // its content: "a", "abar", "delta", "w", "overhead", the id of a variable or node
 	Layer  int    // of a tensor of a chain; -1: none
 }
 
-// String names what is in the block: "abar_3", "overhead of 4".
+// String returns the name of the content: "abar_3", "overhead of 4".
 func (b *Block) String() string {
 	switch {
 	case b.Layer < 0:
@@ -31,61 +31,60 @@ func (b *Block) String() string {
 	return fmt.Sprintf("%s_%d", b.Tensor, b.Layer)
 }
 
-// An Event takes a block or gives it back.
+// Event allocates or frees a block.
 type Event struct {
 	Time  float64 // seconds
 	Block int32   // index in Blocks
 	Free  bool
 }
 
-// A Sample is the use of memory from Time to the next sample's.
+// Sample is the usage from Time to the next sample's.
 type Sample struct {
 	Time float64 `json:"time"`
 	Usage
 }
 
-// A Failure is a request that could not be met.
+// Failure is a request that failed.
 type Failure struct {
 	Time  float64 `json:"time"`  // seconds, from the start of the step
 	Step  int     `json:"step"`  // from 1
-	Block string  `json:"block"` // what it was for
+	Block string  `json:"block"` // the requested content
 	Size  int64   `json:"size"`
-	Usage Usage   `json:"usage"` // when it failed
-	// Fragmented says that as much as was asked for is not requested by anybody,
-	// so that only fragmentation is in the way.
+	Usage Usage   `json:"usage"` // at the failure
+	// Fragmented reports that unrequested memory of the requested size exists, so that the failure is due to
+	// fragmentation.
 	Fragmented bool `json:"fragmented"`
 }
 
-// A Report is what a replay saw. Sizes are in bytes.
+// Report is the result of a replay. Sizes are in bytes.
 type Report struct {
 	Device    string `json:"device,omitempty"`
 	Allocator string `json:"allocator"`
 	Capacity  int64  `json:"capacity,omitempty"` // 0: unlimited
 	Requests  int    `json:"requests"`           // of one step
-	// Most is the most blocks in use at once: N_max of [003] (2).
+	// Most is the maximum number of simultaneous blocks: N_max of [003] (2).
 	Most int `json:"most_blocks"`
-	// Peaks, each over all the time.
+	// Maxima over time.
 	Reserved  int64 `json:"peak_reserved"`
 	Used      int64 `json:"peak_used"`
 	Requested int64 `json:"peak_requested"`
 	Internal  int64 `json:"peak_internal"`
 	External  int64 `json:"peak_external"`
-	// AtPeak is the use when Reserved was first reached.
+	// AtPeak is the usage when Reserved first attained its maximum.
 	AtPeak  Usage    `json:"at_peak_reserved"`
-	Failure *Failure `json:"failure"` // the first request that did not fit, where the replay ended; nil: all fit
+	Failure *Failure `json:"failure"` // the first request that failed, where the replay ended; nil: none
 	Samples []Sample `json:"samples,omitempty"`
 }
 
-// Replay lets a run through t so many times, one after the other with what is
-// cached kept, as training repeats its step. capacity is a's, to be reported. It
-// stops at the first request that does not fit. If record, the samples are those
-// of the last step. O(steps · events · cost of a).
+// Replay runs t through a the given number of times with a persistent cache, as training repeats its step.
+// capacity is a's, for the report. It stops at the first request that fails. If record is set, the samples are
+// those of the last step. O(steps · events · cost of a).
 func Replay(t *Trace, a Allocator, capacity int64, steps int, record bool) *Report {
 	r := &Report{Device: t.Device, Allocator: a.Name()}
 	if capacity < Unlimited {
 		r.Capacity = capacity
 	}
-	held := make([]int, len(t.Blocks)) // the allocator's number of a block, and 1; 0: none
+	held := make([]int, len(t.Blocks)) // 1 + the allocator's number of a block; 0: none
 	if record {
 		r.Samples = make([]Sample, 0, len(t.Events))
 	}
@@ -136,8 +135,8 @@ func (r *Report) observe(u Usage) {
 	r.External = max(r.External, u.External())
 }
 
-// sample keeps the last use of each instant and the highest before it, so that
-// what comes and goes within an instant is seen.
+// sample records the last usage at each time and the highest before it, so that allocations freed at the same time
+// are visible.
 func (r *Report) sample(time float64, u Usage) {
 	n := len(r.Samples)
 	if n >= 2 && r.Samples[n-1].Time == time && r.Samples[n-2].Time == time {
@@ -150,7 +149,7 @@ func (r *Report) sample(time float64, u Usage) {
 	r.Samples = append(r.Samples, Sample{time, u})
 }
 
-// Peak returns the most bytes that t requests at once. O(events).
+// Peak returns the maximum total of requested bytes. O(events).
 func (t *Trace) Peak() int64 {
 	var now, peak int64
 	for _, e := range t.Events {
@@ -164,13 +163,12 @@ func (t *Trace) Peak() int64 {
 	return peak
 }
 
-// LeastCapacity looks by bisection for the smallest device, to a part in a
-// thousand, on which t fits with the allocator that make returns; 0: none up to
-// most. More room can let a best fit fail that less room did not, so that there
-// may be smaller ones. O(log · steps · events).
+// LeastCapacity returns, by bisection and within one part in a thousand, a small capacity on which t fits with the
+// allocator that make returns; 0: none up to most. Best fit can fail with more memory where it succeeds with less,
+// so smaller capacities may exist. O(log · steps · events).
 func LeastCapacity(t *Trace, steps int, most int64, make func(capacity int64) Allocator) int64 {
 	fits := func(capacity int64) bool { return Replay(t, make(capacity), capacity, steps, false).Failure == nil }
-	low, high := t.Peak()-1, most // low does not fit
+	low, high := t.Peak()-1, most // low does not suffice
 	if !fits(high) {
 		return 0
 	}

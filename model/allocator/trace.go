@@ -12,31 +12,25 @@ import (
 	"workbench/model/verify"
 )
 
-// ErrInvalid is wrapped by the errors of [Traces] for plans that break a rule,
-// of which nobody can say what they hold in memory.
+// ErrInvalid is wrapped by the errors of [Traces] for invalid plans, whose memory is not defined.
 var ErrInvalid = errors.New("the plan is not valid")
 
-// Periods is how many periods of a plan that repeats are in its trace.
+// Periods is the number of periods in the trace of a periodic plan.
 const Periods = 3
 
-// mostBytes is the size from which on a byte more is no different number.
+// mostBytes is the size from which on float64 does not represent every integer.
 const mostBytes = 1 << 53
 
-// A Tracer makes the traces of valid plans of one problem: one trace, or one for each
-// GPU. A slot of plans that count in slots is unit bytes. Its cost is
-// O(operations · log operations + size of the instance).
+// Tracer returns the traces of valid plans of one problem: one trace, or one for each GPU. A slot of plans that
+// count in slots is unit bytes. It takes O(operations · log operations + size of the instance).
 //
-// A computation takes its output and then its overhead when it starts, and gives
-// back the overhead and what it consumes when it ends; a prefetch takes its
-// tensor when it starts, an offload gives it back when the verifier lets it go.
-// Every a, ā, δ and w is one block, as it is one number in the instance: a
-// framework has several in an ā.
+// A computation allocates its output and then its overhead when it starts, and frees the overhead and its consumed
+// inputs when it ends. A prefetch allocates its tensor when it starts; an offload frees it when the verifier does.
+// Every a, ā, δ and w is one block, as it is one number in the instance: a framework has several in an ā.
 type Tracer func(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error)
 
-// Traces returns what p takes and gives back on each device, tensor by tensor.
-// The total of what is taken at any time is what the verifier counts, sizes
-// rounded up to whole bytes. The error wraps [ErrInvalid], or is that of the
-// verifier.
+// Traces returns the allocations of p on each device, tensor by tensor. The total at any time equals that of the
+// verifier, with sizes rounded up to whole bytes. The error wraps [ErrInvalid], or is that of the verifier.
 func Traces(t Tracer, in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 	report, err := verify.Replay(in, p)
 	if err != nil {
@@ -48,7 +42,7 @@ func Traces(t Tracer, in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, err
 	return t(in, p, unit)
 }
 
-// one returns the only trace of a plan, as note notes it.
+// one returns the only trace of a plan, as recorded by note.
 func one(in plan.Instance, note func(*tracer) error) ([]*Trace, error) {
 	b := &tracer{unit: in.Scale()}
 	if err := note(b); err != nil {
@@ -58,18 +52,17 @@ func one(in plan.Instance, note func(*tracer) error) ([]*Trace, error) {
 	return []*Trace{t}, err
 }
 
-// none is the block of what has no bytes, or is not there.
+// none is the block of a tensor of no bytes or outside the device.
 const none int32 = -1
 
-// A tracer notes what is taken and given back.
+// tracer records allocations.
 type tracer struct {
 	t     Trace
-	unit  platform.Unit // of what is taken
-	large *Block        // one too large to be counted; nil: none
+	unit  platform.Unit // of sizes
+	large *Block        // one too large to be represented; nil: none
 }
 
-// allocate notes that a block of so many units is taken and returns it: of whole
-// bytes, a part of one takes it.
+// allocate records the allocation of a block of the given size, rounded up to whole bytes, and returns it.
 func (b *tracer) allocate(time, units float64, tensor string, layer int) int32 {
 	bytes := b.unit.Bytes(units)
 	if bytes <= 0 {
@@ -87,7 +80,7 @@ func (b *tracer) allocate(time, units float64, tensor string, layer int) int32 {
 	return id
 }
 
-// free notes that a block, if it is one, is given back, and forgets it.
+// free records that a block, unless it is none, is freed, and resets id.
 func (b *tracer) free(time float64, id *int32) {
 	if *id != none {
 		b.t.Events = append(b.t.Events, Event{Time: time, Block: *id, Free: true})
@@ -95,7 +88,7 @@ func (b *tracer) free(time float64, id *int32) {
 	}
 }
 
-// trace returns what has been noted.
+// trace returns the recorded trace.
 func (b *tracer) trace() (*Trace, error) {
 	if b.large != nil {
 		return nil, fmt.Errorf("%s has %d bytes or more, too many to count them one by one", b.large, int64(mostBytes))
@@ -106,7 +99,7 @@ func (b *tracer) trace() (*Trace, error) {
 	return &b.t, nil
 }
 
-// vacant returns n blocks that are not there.
+// vacant returns n entries with the value none.
 func vacant(n int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {
@@ -115,8 +108,7 @@ func vacant(n int) []int32 {
 	return ids
 }
 
-// A stay is a time in which a block is held; of simultaneous events, late ones
-// are taken last, after everything else.
+// stay is an interval in which a block is allocated; at a tie, late ones are allocated after everything else.
 type stay struct {
 	from, to, bytes float64
 	tensor          string
@@ -124,13 +116,12 @@ type stay struct {
 	late            bool
 }
 
-// stays notes stays in order of time. Those that end beyond the end are not
-// given back. Instants closer than eps are simultaneous: what is given back then
-// is so before anything is taken.
+// stays records intervals in order of time. Those that reach beyond end are not freed. Times closer than eps are
+// simultaneous: frees then precede allocations.
 func (b *tracer) stays(all []stay, end, eps float64) {
 	type edge struct {
 		key, time float64
-		order     int // 0: give, 1: take, 2: take late
+		order     int // 0: free, 1: allocate, 2: allocate late
 		stay      int
 	}
 	var edges []edge

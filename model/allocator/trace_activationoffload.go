@@ -12,9 +12,8 @@ import (
 	"workbench/model/verify/weightoffload"
 )
 
-// OfOffload is the [Tracer] of activation offloading, OfRematOffload that of
-// rematerialization with offloading, on chains and training steps, both in the integral
-// model.
+// OfOffload is the [Tracer] of activation offloading, OfRematOffload that of rematerialization with offloading, on
+// chains and training steps, both in the integral model.
 func OfOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
 		b.offload(plan.As[*chain.Chain](in), p, true)
@@ -43,7 +42,7 @@ func OfSwapping(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error { return b.swap(plan.As[*functions.Sequence](in), p) })
 }
 
-// offload notes a valid plan with transfers; without recomputation it is simple.
+// offload records a valid plan with transfers; without recomputation it is simple.
 func (b *tracer) offload(c *chain.Chain, p *plan.Plan, simple bool) {
 	n := c.Len()
 	v := &offloading{
@@ -80,16 +79,16 @@ type offloading struct {
 	jobs    []job
 }
 
-// moving is where a tensor is.
+// moving is the state of a tensor.
 type moving struct {
 	block  int32
 	stored bool
-	leave  int  // offloads that run
-	gone   bool // one has ended: the tensor goes when nobody uses it
-	users  int  // computations that run and use it
+	leave  int  // running offloads
+	gone   bool // an offload has ended: the tensor is freed when nothing uses it
+	users  int  // running computations that use it
 }
 
-// job is what an operation that runs holds.
+// job is the memory of a running operation.
 type job struct {
 	out, temp int32
 	reads     [2]int // tensors; -1: none
@@ -101,11 +100,11 @@ type edge struct {
 	op      int
 	end     bool
 	instant int
-	phase   int8 // 0: ends; 1: starts, and what begins and ends at the instant; 2: prefetches
+	phase   int8 // 0: ends; 1: starts, also operations of zero duration; 2: prefetches
 }
 
-// edges returns those of all operations of a plan in the order in which they happen, by
-// the rule of the verifier for what is simultaneous.
+// edges returns the starts and ends of all operations of a plan in order of time, with ties broken by the rule of
+// the verifier.
 func edges(p *plan.Plan) []edge {
 	horizon := 0.0
 	for k := range p.Ops {
@@ -206,7 +205,7 @@ func (v *offloading) end(k int, now float64) {
 		id := v.id(o.Tensor, l)
 		t := &v.tensors[id]
 		t.leave--
-		if t.block != none { // nothing but its user frees a tensor of no bytes
+		if t.block != none { // a tensor of no bytes is freed only by its user
 			t.gone = t.stored
 		}
 		v.letGo(id, now)
@@ -236,7 +235,7 @@ func (v *offloading) end(k int, now float64) {
 	}
 }
 
-// output returns the tensor that F makes.
+// output returns the tensor that F produces.
 func (v *offloading) output(o *plan.Op) int {
 	if o.Op == plan.OpFAll {
 		return v.id(plan.TensorAbar, o.Layer)
@@ -244,8 +243,8 @@ func (v *offloading) output(o *plan.Op) int {
 	return o.Layer
 }
 
-// input returns what a computation of layer ℓ reads: a_{ℓ-1}, or ā_{ℓ-1} too
-// unless it must be a; of two the one that does not leave.
+// input returns the tensor that a computation of layer ℓ reads: a_{ℓ-1} or, unless it must be a, ā_{ℓ-1}. If both
+// are on the device, it is the one that is not being evicted.
 func (v *offloading) input(l int, mustBeA bool) int {
 	a, abar := l-1, v.id(plan.TensorAbar, l-1)
 	if v.simple {
@@ -273,7 +272,7 @@ func (v *offloading) release(x *job, now float64) {
 	}
 }
 
-// letGo gives back a tensor that has been offloaded, unless it is needed.
+// letGo frees a tensor that has been offloaded, unless it is needed.
 func (v *offloading) letGo(id int, now float64) {
 	t := &v.tensors[id]
 	if t.users == 0 && t.leave == 0 && t.gone && !(v.simple && !v.usedForward(id)) {
@@ -290,8 +289,7 @@ func (v *offloading) usedForward(id int) bool {
 	return l == v.n || v.ran[l+1]
 }
 
-// store puts a tensor on the device; if it is there already, the second copy
-// goes.
+// store puts a tensor on the device; if it is there already, the second copy is freed.
 func (v *offloading) store(id int, block int32, now float64) {
 	t := &v.tensors[id]
 	if t.stored {
@@ -307,16 +305,16 @@ func (v *offloading) drop(id int, now float64) {
 	v.free(now, &t.block)
 }
 
-// consume gives back what a computation consumed, if it is not being offloaded.
+// consume frees the consumed input of a computation, unless it is being offloaded.
 func (v *offloading) consume(id int, now float64) {
 	if v.tensors[id].leave == 0 {
 		v.drop(id, now)
 	}
 }
 
-// weights notes a valid plan of weight offloading: Periods periods from time 0
-// on. Weights are held as long as they reside, a^k from the start of F_k to the
-// start of B_{k-1}, gradients of weights during their B ([001] (1)).
+// weights records a valid plan of weight offloading: Periods periods from time 0 on. Weights are allocated while
+// they are resident, a^k from the start of F_k to the start of B_{k-1}, gradients of weights during their B ([001]
+// (1)).
 func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	c = c.Count(p.Platform.Model)
 	period := *p.Period
@@ -339,7 +337,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	always := func(bytes float64, tensor string, layer int) {
 		all = append(all, stay{to: end, bytes: bytes, tensor: tensor, layer: layer})
 	}
-	// turns adds a stay in every period, and what of it reaches over time 0.
+	// turns adds an interval in every period, and the part of it that extends beyond time 0.
 	turns := func(s stay) {
 		length := s.to - s.from
 		for from := wrap(s.from, period) - period; from < end; from += period {
@@ -382,7 +380,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	return nil
 }
 
-// swap notes a valid plan of swapping.
+// swap records a valid plan of swapping.
 func (b *tracer) swap(s *functions.Sequence, p *plan.Plan) error {
 	events, err := verifyswap.Allocations(s, p)
 	if err != nil {

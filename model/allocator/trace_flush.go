@@ -19,11 +19,11 @@ func OfLayout(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 	return OfFlush(cut, q, unit)
 }
 
-// OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages and the
-// largest of their overheads all the time, and of each micro-batch and stage what B gives back, from F to the end of
-// B, and what W gives back, to the end of W. What is sent to the host, first of what B gives back, is
-// away from the end of O to the start of P. A B that takes memory for its W takes it at its start, unless it is one operation
-// with a W behind it. GPUs run one operation at a time, in the order of the plan.
+// OfFlush is the [Tracer] of synchronous pipeline schedules. On each GPU it allocates the weights of its stages
+// and the largest of their overheads permanently. For each micro-batch and stage, the memory that B frees is
+// allocated from F to the end of B, and the memory that W frees until the end of W. Offloaded memory, first that
+// which B frees, is on the host from the end of O to the start of P. A B that allocates memory for its W does so
+// at its start, unless it is fused with a following W. GPUs run one operation at a time, in the order of the plan.
 func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	x := plan.As[*stages.Partition](in)
 	gpus := make([]*tracer, p.Platform.Processors)
@@ -36,7 +36,7 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	type held struct{ b, w, sentB, sentW, kept int32 }
 	blocks := map[[2]int]*held{}
 	weighed, overhead := make([]bool, len(x.Stages)), map[string]float64{}
-	for k := range p.Ops { // weights are there before the first operation
+	for k := range p.Ops { // weights are resident before the first operation
 		o := &p.Ops[k]
 		if s := o.Stage - 1; !weighed[s] { // the first is an F
 			weighed[s] = true
@@ -47,7 +47,7 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	for _, b := range gpus {
 		b.allocate(0, overhead[b.t.Device], plan.TensorA, 0)
 	}
-	fused := func(k int) bool { // in the runtime of PyTorch, of the operations of its GPU W follows at once
+	fused := func(k int) bool { // in PyTorch's runtime: W is the next operation of its GPU
 		o := &p.Ops[k]
 		next := slices.IndexFunc(p.Ops[k+1:], func(y plan.Op) bool { return y.Resource == o.Resource })
 		if x.Runtime != stages.Torch || next < 0 {

@@ -20,18 +20,17 @@ func wrap(t, period float64) float64 {
 	return t
 }
 
-// A turn is an F or a B of one mini-batch.
+// turn is an F or a B of one mini-batch.
 type turn struct {
 	start, end float64
 	batch      int
 	step       int // 0..N-1: F_1..F_N; N..2N-1: B_N..B_1
 }
 
-// OfPipeline is the [Tracer] of pipelines. It notes a pattern on each of its GPUs, the
-// mini-batches from an empty pipeline on, until each GPU has been at its fullest
-// for [Periods] of them: weights and buffers all the time; a_{ℓ-1} of a mini-batch from
-// when it is made, on the same GPU, or from the start of F_ℓ, to the end of
-// B_ℓ; gradients and a_N while they are made, wait or are used ([004] 6.3).
+// OfPipeline is the [Tracer] of asynchronous pipelines. It records a pattern on each of its GPUs, the mini-batches
+// from an empty pipeline on, until each GPU has been at its maximum for [Periods] of them. Weights and buffers are
+// permanent. a_{ℓ-1} of a mini-batch is allocated from its computation, on the same GPU, or from the start of F_ℓ,
+// to the end of B_ℓ. Gradients and a_N are allocated while they are computed, wait or are used ([004] 6.3).
 func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	c, err := pipeline.Line(in, p)
 	if err != nil {
@@ -95,8 +94,8 @@ type stageTracer struct {
 	tracer
 	sizes
 	n, gpu int
-	owner  []int // of layer ℓ, the first of several
-	copies []int // how many
+	owner  []int // the first owner of layer ℓ
+	copies []int // the number of its replicas
 }
 
 // has reports whether layer l is on this GPU.
@@ -134,7 +133,7 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		wait := &waiting[t.batch]
 		if t.step < g.n { // F_ℓ
 			l := t.step + 1
-			if c.Kept != nil || c.AllSaved { // not what crosses, but what B_ℓ reads of it
+			if c.Kept != nil || c.AllSaved { // what B_ℓ reads, not what crosses the cut
 				g.free(t.start, wait)
 			}
 			if *at(l - 1) = *wait; c.Kept != nil || c.AllSaved || !g.here(t.step-1) {

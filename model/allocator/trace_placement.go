@@ -8,8 +8,8 @@ import (
 	"workbench/model/plan"
 )
 
-// OfPlacement is the [Tracer] of placements: what lives, wherever it lies. An
-// instant counts as a second.
+// OfPlacement is the [Tracer] of placements: the live buffers, regardless of their offsets. A time step is one
+// second.
 func OfPlacement(in plan.Instance, _ *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
 		l := plan.As[*lifetimes.Lifetimes](in)

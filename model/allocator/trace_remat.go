@@ -8,7 +8,7 @@ import (
 	"workbench/model/plan"
 )
 
-// overhead is what blocks of temporary memory hold.
+// overhead is the content of blocks of temporary memory.
 const overhead = "overhead"
 
 // sizes are those of the tensors of a chain, layers 0..N.
@@ -35,9 +35,7 @@ func (s sizes) delta(l int) float64 {
 	return s.c.Layers[l-1].Gradient
 }
 
-// remat notes a valid plan of rematerialization on a chain, operation by
-// operation ([004] Table 2.1).
-// OfRemat is the [Tracer] of rematerialization, on chains and graphs.
+// OfRemat is the [Tracer] of rematerialization, on chains and graphs, operation by operation ([004] Table 2.1).
 func OfRemat(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
 		switch in := in.(type) {
@@ -77,7 +75,7 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 			out := b.allocate(o.Start, bytes, tensor, l)
 			temp := b.allocate(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
 			b.free(o.End, &temp)
-			b.free(o.End, &to[l]) // computed again while it was stored
+			b.free(o.End, &to[l]) // recomputed while it was stored
 			to[l] = out
 			if o.Op == plan.OpFNone {
 				b.free(o.End, &a[l-1])
@@ -99,8 +97,8 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	}
 }
 
-// graph notes a valid plan of a training step, of rematerialization, with a link or
-// without; D of a graph/v1 names the storage by its node.
+// graph records a valid plan of rematerialization of a training step, with a link or without; D of a graph/v1
+// names the storage by its node.
 func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	nodes, storages := make(map[string]int, g.Len()), make(map[string]int, len(g.Storages))
 	for x := range g.Nodes {
@@ -124,7 +122,7 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 		case o.Op == plan.OpC:
 			b.free(e.time, &temp[e.op])
 			for i, s := range g.Nodes[nodes[o.Node]].Writes {
-				b.free(e.time, &held[s]) // computed again while it was stored
+				b.free(e.time, &held[s]) // recomputed while it was stored
 				held[s] = out[e.op][i]
 			}
 		case o.Op == plan.OpD && !e.end:
@@ -136,7 +134,7 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	}
 }
 
-// join notes a valid plan of [004] chapter 1; a slot is unit bytes.
+// join records a valid plan of [004] chapter 1; a slot is unit bytes.
 func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
 	first, values := make([]int, j.K()), 0
 	for i, length := range j.Branches {

@@ -2,11 +2,9 @@ package allocator
 
 import "fmt"
 
-// Virtual hands out virtual addresses, behind which lie chunks of physical
-// memory of one size m_c, any of them in any order ([003] §4). A request of m_r
-// bytes gets ⌈m_r/m_c⌉ chunks, so that there is no external fragmentation and
-// less than m_c of internal fragmentation a block, [003] (1). Chunks that are
-// freed are cached. O(1) an operation.
+// Virtual allocates virtual addresses that are mapped to chunks of physical memory of one size m_c, in any order
+// ([003] §4). A request of m_r bytes gets ⌈m_r/m_c⌉ chunks. There is no external fragmentation and less than m_c
+// of internal fragmentation per block, [003] (1). Freed chunks are cached. O(1) per operation.
 type Virtual struct {
 	chunk, capacity int64
 	usage           Usage
@@ -14,9 +12,8 @@ type Virtual struct {
 	recycled        []int
 }
 
-// NewVirtual returns the allocator of an empty device of that capacity, in
-// chunks of that many bytes, at least one. (CUDA's least is 2 MiB on the
-// devices of [003].)
+// NewVirtual returns the allocator of an empty device of that capacity, with chunks of the given size in bytes, at
+// least one. (CUDA's minimum is 2 MiB on the devices of [003].)
 func NewVirtual(capacity, chunk int64) *Virtual {
 	return &Virtual{chunk: max(chunk, 1), capacity: capacity}
 }
@@ -32,7 +29,7 @@ func (v *Virtual) Name() string {
 // Usage returns the present use.
 func (v *Virtual) Usage() Usage { return v.usage }
 
-// Alloc hands out a block.
+// Alloc implements [Allocator].
 func (v *Virtual) Alloc(bytes int64) (id int, ok bool) {
 	bytes = max(bytes, 1)
 	size := roundUp(bytes, v.chunk)
@@ -53,7 +50,7 @@ func (v *Virtual) Alloc(bytes int64) (id int, ok bool) {
 	return len(v.requested) - 1, true
 }
 
-// Free takes back a block.
+// Free implements [Allocator].
 func (v *Virtual) Free(id int) {
 	bytes := v.requested[id]
 	if bytes == 0 {
@@ -65,5 +62,5 @@ func (v *Virtual) Free(id int) {
 	v.recycled = append(v.recycled, id)
 }
 
-// giveBack returns the chunks that are cached to the device.
+// giveBack returns the cached chunks to the device.
 func (v *Virtual) giveBack() { v.usage.Reserved = v.usage.Used }
