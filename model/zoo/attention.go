@@ -1,9 +1,8 @@
 package zoo
 
-// Operations of the transformers of today. What each saves is what PyTorch's autograd keeps.
+// Operations of current transformers. Each saves what PyTorch's autograd saves.
 
-// rotary turns pairs of channels by angles of their position. The angles are constants, so it
-// saves nothing.
+// rotary rotates pairs of channels by angles of their position. The angles are constants, so it saves nothing.
 func (n *net) rotary(name string, x tensor) tensor {
 	return n.add(operation{
 		kind: "rotary", name: name, in: []tensor{x},
@@ -12,9 +11,9 @@ func (n *net) rotary(name string, x tensor) tensor {
 	}, n.shape(x)...)
 }
 
-// flashAttention is attention in one kernel that stores no scores (Dao 2024). x has the shape B×A×S×D
-// of queries; keys and values may have fewer heads and another length. It saves them, its output and
-// a logarithm in single precision a row; the backward computes the scores again.
+// flashAttention is attention in one kernel that stores no scores (Dao 2024). x has the shape B×A×S×D of queries;
+// keys and values may have fewer heads and another length. It saves them, its output and a logarithm in single
+// precision per row; the backward recomputes the scores.
 func (n *net) flashAttention(name string, x, keys, values tensor, causal bool) tensor {
 	s := n.shape(x)
 	pairs := n.elements(x) * float64(n.shape(keys)[2])
@@ -42,7 +41,7 @@ func (n *net) silu(name string, x tensor) tensor {
 	return y
 }
 
-// multiply multiplies element by element and saves both factors.
+// multiply multiplies elementwise and saves both factors.
 func (n *net) multiply(name string, x, y tensor) tensor {
 	z := n.add(operation{
 		kind: "multiply", name: name, in: []tensor{x, y},
@@ -91,8 +90,8 @@ func (n *net) combine(name string, x, weights tensor, shape ...int) tensor {
 	return y
 }
 
-// modulate is x·(1 + scale) + shift with a scale and a shift a sample (adaptive normalization, Peebles
-// and Xie 2023). It saves x and the scales.
+// modulate returns x·(1 + scale) + shift with one scale and shift per sample (adaptive normalization, Peebles and
+// Xie 2023). It saves x and the scales.
 func (n *net) modulate(name string, x, vectors tensor) tensor {
 	y := n.add(operation{
 		kind: "multiply", name: name, in: []tensor{x, vectors},
@@ -114,7 +113,8 @@ func (n *net) scaleChannels(name string, x tensor, channels int) tensor {
 	return y
 }
 
-// positions adds an embedding of positions with so many parameters to x, and gives the result a shape, which may have a class token more.
+// positions adds an embedding of positions with the given number of parameters to x, and gives the result a shape,
+// which may have an additional class token.
 func (n *net) positions(name string, x tensor, parameters int, shape ...int) tensor {
 	return n.add(operation{
 		kind: "add", name: name, in: []tensor{x}, parameters: float64(parameters),

@@ -20,8 +20,8 @@ func siamese(length int) branches {
 	return branches{[]int{2 * length, 2 * length, 2 * length}, true}
 }
 
-// crossModal is [004]'s cross-modal network for length L: branches of L and 5L
-// layers and a loss that compares what they arrive at.
+// crossModal is [004]'s cross-modal network for length L: branches of L and 5L layers and a loss that compares
+// their outputs.
 func crossModal(length int) branches {
 	return branches{[]int{length, 5 * length}, false}
 }

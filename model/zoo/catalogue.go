@@ -10,8 +10,8 @@ import (
 	"workbench/model/instance/join"
 )
 
-// generator is an entry and how to make it: an architecture that the cost
-// model prices, or else a chain; and a join, for networks of branches.
+// generator is an entry and its constructors: an architecture priced by the cost model, or a chain; and a join,
+// for networks of branches.
 type generator struct {
 	Entry
 	build func(n *net, v values)
@@ -19,8 +19,7 @@ type generator struct {
 	join  func(v values) *join.Join
 }
 
-// label names an instance after its network and what sets its size:
-// resnet50-i224-b32.
+// label names an instance after its network and the parameters that determine its size: resnet50-i224-b32.
 func (g *generator) label(v values, form string) string {
 	var b strings.Builder
 	b.WriteString(g.Name)
@@ -45,7 +44,7 @@ func number(name, def string, least, most int, description string) Param {
 	return Param{Name: name, Default: def, Description: description, Min: least, Max: most}
 }
 
-// only says of which forms a parameter is.
+// only restricts a parameter to some forms.
 func only(p Param, forms ...string) Param {
 	p.Forms = forms
 	return p
@@ -55,7 +54,7 @@ func choice(name, description string, choices ...string) Param {
 	return Param{Name: name, Default: choices[0], Description: description, Choices: choices}
 }
 
-// costParameters are those of every network priced by the cost model.
+// costParameters returns the parameters of every network priced by the cost model.
 func costParameters() []Param {
 	return []Param{
 		choice("device", "the GPU whose rates are taken", deviceNames()...),
@@ -197,8 +196,7 @@ func rnn() generator {
 	}
 }
 
-// joined is a network of branches. Its join has unit costs, as in [004]; what
-// sets sizes and times is of its graph only.
+// joined is a network of branches. Its join has unit costs, as in [004]; sizes and times belong to its graph only.
 func joined(name, description string, of func(length int) branches) generator {
 	parameters := []Param{
 		number("length", "10", 1, 10_000, "L, the unit of the lengths of branches"),
@@ -221,11 +219,10 @@ func joined(name, description string, of func(length int) branches) generator {
 	}
 }
 
-// levels are the cuts by the words of granularity; networks without that
-// parameter are cut anywhere.
+// levels maps the values of granularity to cut levels; networks without that parameter are cut anywhere.
 var levels = map[string]int{"layer": fullBlock, "split": halfBlock, "op": anywhere}
 
-// net builds the architecture and says on what and how it runs.
+// net builds the architecture and returns it with the device and options of its run.
 func (g *generator) net(v values) (*net, how, error) {
 	n := &net{precision: single}
 	if v.words["dtype"] != "fp32" {
@@ -279,7 +276,7 @@ func (g *generator) generateGraph(v values) (*graph.Graph, error) {
 	return step, nil
 }
 
-// source says where the numbers of n come from.
+// source returns the origin of the numbers of n.
 func (g *generator) source(n *net, v values) map[string]any {
 	source := map[string]any{"kind": "analytic", "model": g.Name, "parameters": n.parameters()}
 	for key, x := range v.numbers {
@@ -300,7 +297,7 @@ func (g *generator) source(n *net, v values) map[string]any {
 	return source
 }
 
-// vision is a network on images, with parameters of its own beside those of all.
+// vision is a network on images, with parameters of its own in addition to the common ones.
 func vision(name, description, image string, extra []Param, build func(n *net, batch, image, classes int, v values)) generator {
 	parameters := []Param{
 		number("batch", "32", 1, 1<<20, "images a step"),
@@ -315,7 +312,7 @@ func vision(name, description, image string, extra []Param, build func(n *net, b
 	}
 }
 
-// imagenet is one on images of 224 pixels without parameters of its own.
+// imagenet is a vision network on images of 224 pixels without parameters of its own.
 func imagenet(name, description string, build func(n *net, batch, image, classes int)) generator {
 	return vision(name, description, "224", nil, func(n *net, batch, image, classes int, _ values) { build(n, batch, image, classes) })
 }
@@ -326,7 +323,7 @@ func granularity() Param {
 		"layer", "split", "op"), FormChain)
 }
 
-// text is a transformer: the defaults of its parameters, and what builds it.
+// text is a transformer, given the defaults of its parameters and its constructor.
 func text(name, description, layers, hidden, vocab, positions, seq string, extra []Param,
 	build func(t transformer, n *net, v values),
 ) generator {

@@ -102,12 +102,12 @@ func decoders(name, description string, layers, hidden, heads, keys, inner, voca
 	}
 }
 
-// attentionKind is how attention runs: whether the scores of all pairs are stored.
+// attentionKind is the parameter that selects whether the scores of all pairs are stored.
 func attentionKind() Param {
 	return choice("attention", "flash: one kernel, the scores are not stored; eager: scores and their softmax are", "flash", "eager")
 }
 
-// modernCosts are the cost parameters of networks of today: bfloat16 on an H100 unless said otherwise.
+// modernCosts are the cost parameters of current networks: bfloat16 on an H100 by default.
 func modernCosts() []Param {
 	all := costParameters()
 	for k := range all {

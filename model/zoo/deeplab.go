@@ -2,13 +2,11 @@ package zoo
 
 import "fmt"
 
-// deepLab is DeepLabv3+ of Chen et al. with a ResNet-101 and output stride 16, at
-// which [003] trains its like: the last stage dilated instead of strided; spatial
-// pyramid pooling (a 1×1 convolution, 3×3 ones at rates 6, 12 and 18, and the
-// image's mean), 256 channels each; its output, enlarged four times, joined with
-// the first stage's, reduced to 48 channels; two 3×3 convolutions; and a loss at
-// every pixel of the maps enlarged to the image. A dilated convolution has the
-// shapes, the arithmetic and the memory of one that is not.
+// deepLab is DeepLabv3+ of Chen et al. with a ResNet-101 and output stride 16, as trained in [003]. The last stage
+// is dilated instead of strided. Spatial pyramid pooling has a 1×1 convolution, 3×3 ones at rates 6, 12 and 18,
+// and the image's mean, 256 channels each. Its output, enlarged four times, is joined with the first stage's,
+// reduced to 48 channels. Two 3×3 convolutions and a loss at every pixel of the enlarged maps follow. A dilated
+// convolution has the shapes, the arithmetic and the memory of an undilated one.
 func deepLab(n *net, batch, image, classes int) {
 	x := n.input(int(n.precision), batch, 3, image, image)
 	x = n.conv("conv1", x, convolution{out: 64, kernel: 7, stride: 2, padding: 3})

@@ -2,12 +2,11 @@ package zoo
 
 import "fmt"
 
-// densenet describes a DenseNet of Huang et al., as in torchvision: dense
-// layers a block, channels that each adds, channels of the stem.
+// densenet describes a DenseNet of Huang et al., as in torchvision: dense layers per block, channels that each
+// adds, channels of the stem.
 //
-// A dense layer joins its input and what it adds into a new tensor, as
-// torchvision did until version 0.4 and as [002] has it, so that each of these
-// tensors is a cut of the chain.
+// A dense layer concatenates its input and the channels that it adds into a new tensor, as torchvision did until
+// version 0.4 and as in [002], so that each of these tensors is a cut of the chain.
 type densenet struct {
 	blocks       [4]int
 	growth, stem int
@@ -37,8 +36,7 @@ func (d densenet) add(n *net, batch, image, classes int) {
 	n.crossEntropy("loss", x)
 }
 
-// layer adds one dense layer: a 1×1 convolution to four times what it adds,
-// then a 3×3 one.
+// layer adds one dense layer: a 1×1 convolution to four times the growth rate, then a 3×3 one.
 func (d densenet) layer(n *net, name string, x tensor) tensor {
 	if n.err != nil {
 		return x

@@ -6,9 +6,9 @@ import (
 	"workbench/model/nearest"
 )
 
-// Device is a GPU as the cost model sees it: a roofline with a fixed cost a
-// kernel. Rates are peak, from the vendor's data sheet of the SXM version where
-// there are several; efficiencies say what training reaches of them.
+// Device is a GPU in the cost model: a roofline with a fixed cost per kernel. Rates are peak rates, from the
+// vendor's data sheet, of the SXM version where there are several; efficiencies are the fractions that training
+// attains.
 type Device struct {
 	Name      string
 	Memory    float64 // bytes
@@ -17,7 +17,7 @@ type Device struct {
 	Bandwidth float64 // bytes/s of its own memory
 
 	SingleEfficiency, HalfEfficiency, BandwidthEfficiency float64
-	Launch                                                float64 // seconds a kernel
+	Launch                                                float64 // seconds per kernel
 }
 
 // Devices lists the known devices.

@@ -16,23 +16,19 @@ func LoadFunctions(spec string) (*functions.Sequence, error) {
 	return Functions(name, p)
 }
 
-// Functions generates the training step of a network as a sequence of functions:
-// every operation forward, the last being the loss, then backward those that a
-// gradient passes, in reverse order. Networks that are known as chains only give
-// the functions of the chain. Errors are as those of Chain.
+// Functions generates the training step of a network as a sequence of functions: every operation forward, the last
+// being the loss, then the backward functions of those that a gradient passes, in reverse order. Networks that
+// exist only as chains yield the functions of the chain. Errors are those of Chain.
 //
-// The variables are pieces of memory as PyTorch has them, finer than the nodes of
-// [Graph]. An operation writes its output, or overwrites its input in place, and
-// what it saves for its backward and is no tensor (masks, indices, statistics).
-// Its backward reads what it saved, the gradient of its output and its weight,
-// and writes the gradients of its inputs, the weight, and the weight's gradient,
-// which nothing else uses: the update is part of it. A tensor has one gradient;
-// where several operations read a tensor it is made by the first of their
-// backwards, and the others add to it in place. That of an operation in place
-// overwrites it. So skip connections are variables with many uses, forward and
-// backward. Weights and the network's input are on the device before the step,
-// the weights after it, too ([functions.End]). Buffers inside an operation (of a
-// convolution, of a loss) are not known.
+// The variables are pieces of memory as in PyTorch, finer than the nodes of [Graph]. An operation writes its
+// output, or overwrites its input in place, and writes what it saves for its backward that is no tensor (masks,
+// indices, statistics). Its backward reads what it saved, the gradient of its output and its weight. It writes the
+// gradients of its inputs, the weight, and the weight's gradient, which nothing else uses: the update is part of
+// it. A tensor has one gradient; where several operations read a tensor, the first of their backwards creates it,
+// and the others add to it in place. An operation in place overwrites its gradient. Skip connections are therefore
+// variables with many uses, forward and backward. Weights and the network's input are on the device before the
+// step, the weights also after it ([functions.End]). Buffers inside an operation (of a convolution, of a loss) are
+// not modelled.
 func Functions(name string, p Params) (*functions.Sequence, error) {
 	g, v, err := find(name, p, FormFunctions)
 	if err != nil {
@@ -72,8 +68,8 @@ type sequence struct {
 	*functions.Builder
 	n         *net
 	h         how
-	data      int   // what is there all the time
-	storage   []int // variable of each storage; absent: none yet
+	data      int   // permanent data
+	storage   []int // variable of each storage; absent: not yet created
 	names     []string
 	gradients []int // and of its gradient
 	weights   []int // of each operation
@@ -113,8 +109,7 @@ func (n *net) functions(h how) (*functions.Sequence, error) {
 	return s.End(), nil
 }
 
-// variable returns the variable of a storage, which gets the given id if there is
-// none yet.
+// variable returns the variable of a storage, which it creates with the given id if needed.
 func (s *sequence) variable(storage int, id, initial string) int {
 	if s.storage[storage] == absent {
 		s.storage[storage], s.names[storage] = s.Variable(id, s.n.storages[storage], initial), id

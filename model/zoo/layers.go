@@ -7,17 +7,16 @@ import (
 	"workbench/model/linear"
 )
 
-// how says how a net becomes a chain.
+// how describes the conversion of a net to a chain.
 type how struct {
 	device     Device
 	level      int     // cut only where a block of at least this level ends
 	checkpoint bool    // keep only what crosses cuts; backward recomputes the rest
-	optimizer  float64 // bytes held with a weight, in multiples of its own size
+	optimizer  float64 // resident bytes per byte of weights; 1: the weights alone
 }
 
-// chain cuts n at its articulation tensors and prices the layers. In-place
-// operations stay with what they overwrite. The loss must be the last
-// operation.
+// chain cuts n at its articulation tensors and prices the layers. In-place operations stay with the operation that
+// they overwrite. The loss must be the last operation.
 func (n *net) chain(h how) (*chain.Chain, error) {
 	if n.err != nil {
 		return nil, n.err
@@ -42,8 +41,7 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 	return c, nil
 }
 
-// crossing returns the storages that cross the cut behind an operation: its output, and
-// what is carried.
+// crossing returns the storages that cross the cut after an operation: its output, and carried tensors.
 func (n *net) crossing(cut int) map[int]bool {
 	across := map[int]bool{n.tensors[n.operations[cut].out].storage: true}
 	for _, x := range n.carried {
@@ -59,12 +57,11 @@ func (n *net) crossing(cut int) map[int]bool {
 	return across
 }
 
-// cuts is n for linear.Layers. What is carried is read by the end of its own block, and
-// elsewhere comes with the block before; so does an operation that reads only what is
-// there all the time.
+// cuts returns n as input of linear.Layers. A carried tensor is read by the end of its own block, and elsewhere
+// arrives with the previous block; so does an operation that reads only permanent data.
 func (n *net) cuts(level int) *linear.Graph {
 	g := &linear.Graph{Nodes: len(n.operations), Keep: make([]bool, len(n.operations))}
-	ended := linear.Input // the last operation of the block before
+	ended := linear.Input // the last operation of the previous block
 	for i := range n.operations {
 		op := &n.operations[i]
 		g.Keep[i] = g.Keep[i] || op.level < level
@@ -99,9 +96,8 @@ func (n *net) cuts(level int) *linear.Graph {
 	return g
 }
 
-// layer prices the operations of one layer; before and behind are the storages that
-// cross the cuts on its left and right. What is carried from the one to the other is in
-// the activations of both, and is saved with its first.
+// layer prices the operations of one layer; before and behind are the storages that cross the cuts on its left and
+// right. Tensors carried from the one to the other are in the activations of both, and are saved with the first.
 func (n *net) layer(cut *linear.Layer, before, behind map[int]bool, h how) chain.Layer {
 	ops, last := cut.Nodes, &n.operations[cut.Out]
 	l := chain.Layer{Name: last.block}
@@ -141,9 +137,8 @@ func (n *net) layer(cut *linear.Layer, before, behind map[int]bool, h how) chain
 	return l
 }
 
-// forwardPeak returns the most bytes that storages chosen by counted hold at
-// once while the operations run, each from the operation that first writes it
-// to the last one that reads it.
+// forwardPeak returns the maximum total of bytes of the storages chosen by counted while the operations run, each
+// from the operation that first writes it to the last one that reads it.
 func (n *net) forwardPeak(ops []int, counted func(storage int) bool) float64 {
 	last := map[int]int{}
 	for p, k := range ops {
@@ -172,9 +167,9 @@ func (n *net) forwardPeak(ops []int, counted func(storage int) bool) float64 {
 	return peak
 }
 
-// gradientPeak returns the most bytes that gradients of interior tensors hold
-// at once while the backward of the operations runs: each from the backward of
-// the last reader to that of the writer. Gradients of one storage share one.
+// gradientPeak returns the maximum total of bytes of the gradients of interior tensors while the backward of the
+// operations runs: each from the backward of the last reader to that of the writer. Gradients of one storage share
+// one.
 func (n *net) gradientPeak(ops []int, interior func(storage int) bool) float64 {
 	writer := map[int]int{} // position of the first writer of each storage
 	for p, k := range ops {

@@ -7,11 +7,10 @@ import (
 	"workbench/model/instance/lifetimes"
 )
 
-// LoadLifetimes returns the lifetimes of "zoo:NAME?key=value&…": those of the
-// variables of [Functions] if none of them leaves the device, an instant for each
-// function. What is on the host or the device before the first function lives from the
-// start, other variables from the first function that uses them; each to the last
-// that does, or to the end.
+// LoadLifetimes returns the lifetimes of "zoo:NAME?key=value&…": those of the variables of [Functions] without
+// swapping, with one time step per function. Variables that are on the host or the device before the first
+// function live from the start, others from the first function that uses them. Each lives to its last use, or to
+// the end.
 func LoadLifetimes(spec string) (*lifetimes.Lifetimes, error) {
 	s, err := LoadFunctions(spec)
 	if err != nil {

@@ -13,8 +13,7 @@ const (
 // tensor names a tensor of a net.
 type tensor int
 
-// tensorInfo is a tensor's shape and where it is kept. In-place operations and
-// views give several tensors one storage.
+// tensorInfo is a tensor's shape and storage. In-place operations and views give several tensors one storage.
 type tensorInfo struct {
 	shape    []int
 	storage  int
@@ -27,9 +26,9 @@ const (
 	fromConstant = -2
 )
 
-// work is what an operation asks of a device.
+// work is the arithmetic and memory traffic of an operation.
 type work struct {
-	flops   float64 // a multiplication and an addition are two
+	flops   float64 // a multiplication and an addition count as two
 	bytes   float64 // read and written in device memory
 	kernels int
 }
@@ -48,16 +47,15 @@ type operation struct {
 	parameters        float64 // trained here
 	held              float64 // elements of weights that must be resident, tied ones included
 	shared            bool    // trains parameters that another operation counts and holds
-	saved             []int   // storages kept for backward, as PyTorch's autograd keeps them
+	saved             []int   // storages saved for backward, as by PyTorch's autograd
 
 	level int    // of the block that ends here, 0: none
 	block string // its name
 }
 
-// net is a network under construction: a list of operations in topological
-// order with the tensors they read and write. Operation methods (conv, linear,
-// …) append one operation each and return its output. The first mistake stays
-// in err, after which nothing is added.
+// net is a network under construction: a list of operations in topological order with the tensors they read and
+// write. Operation methods (conv, linear, …) append one operation each and return its output. The first error is
+// kept in err, after which nothing is added.
 type net struct {
 	precision  precision
 	tensors    []tensorInfo
@@ -65,7 +63,7 @@ type net struct {
 	operations []operation
 	inputs     []tensor
 	carried    []tensor
-	resident   float64 // bytes of data that is there all the time
+	resident   float64 // bytes of permanent data
 	err        error
 }
 
@@ -75,7 +73,7 @@ func (n *net) fail(format string, args ...any) {
 	}
 }
 
-// store adds a storage of so many bytes.
+// store adds a storage of the given size.
 func (n *net) store(bytes float64) int {
 	n.storages = append(n.storages, bytes)
 	return len(n.storages) - 1
@@ -86,29 +84,27 @@ func (n *net) tensor(t tensorInfo) tensor {
 	return tensor(len(n.tensors) - 1)
 }
 
-// input adds an input of the network: elements of so many bytes each. It has
-// no gradient.
+// input adds an input of the network, with elements of the given size in bytes. It has no gradient.
 func (n *net) input(elementBytes int, shape ...int) tensor {
 	t := n.tensor(tensorInfo{shape, n.store(count(shape) * float64(elementBytes)), fromInput, false})
 	n.inputs = append(n.inputs, t)
 	return t
 }
 
-// constant adds a tensor that is always there, such as positions and targets,
-// and that is not counted.
+// constant adds a permanent tensor, such as positions and targets, that is not counted.
 func (n *net) constant(shape ...int) tensor {
 	return n.tensor(tensorInfo{shape, n.store(0), fromConstant, false})
 }
 
-// data adds data of which a step of a sequence reads a part: it is there all
-// the time, and no input that a chain could discard.
+// data adds data of which each step of a sequence reads a part: it is permanent, and no input that a chain could
+// discard.
 func (n *net) data(shape ...int) tensor {
 	n.resident += count(shape) * float64(n.precision)
 	return n.constant(shape...)
 }
 
-// carry says that x, which many blocks read, goes along with their outputs: between its
-// own block and the last that reads it, cuts are crossed by both.
+// carry marks x, which many blocks read, as carried along with their outputs: cuts between its own block and the
+// last that reads it are crossed by both.
 func (n *net) carry(x tensor) { n.carried = append(n.carried, x) }
 
 // view gives x another shape: no operation, the same storage.
@@ -123,7 +119,7 @@ func (n *net) view(x tensor, shape ...int) tensor {
 
 func (n *net) shape(x tensor) []int { return n.tensors[x].shape }
 
-// elements and bytes are the extent of x as it is seen, not of its storage.
+// elements and bytes return the extent of x itself, not of its storage.
 func (n *net) elements(x tensor) float64 { return count(n.tensors[x].shape) }
 func (n *net) bytes(x tensor) float64    { return n.elements(x) * float64(n.precision) }
 
@@ -162,8 +158,8 @@ func (n *net) add(op operation, shape ...int) tensor {
 	return op.out
 }
 
-// save keeps tensors of the last operation for its backward, and extra storage
-// of so many bytes for what is no tensor of the graph (statistics, masks).
+// save saves tensors of the last operation for its backward, and an extra storage of the given size for data that
+// is no tensor of the graph (statistics, masks).
 func (n *net) save(extra float64, xs ...tensor) {
 	if n.err != nil {
 		return
@@ -179,7 +175,7 @@ func (n *net) save(extra float64, xs ...tensor) {
 	}
 }
 
-// end says that the operations so far end a block of the given level.
+// end marks the end of a block of the given level.
 func (n *net) end(level int, name string) {
 	if n.err == nil && len(n.operations) > 0 {
 		op := &n.operations[len(n.operations)-1]
@@ -196,8 +192,7 @@ func (n *net) parameters() float64 {
 	return total
 }
 
-// held returns the number of weights that layers need, tied ones once for each
-// layer that needs them.
+// held returns the number of weights that layers need, tied ones once per layer.
 func (n *net) held() float64 {
 	total := 0.0
 	for i := range n.operations {

@@ -2,9 +2,8 @@ package zoo
 
 import "slices"
 
-// The operations. Each says its arithmetic, the memory it moves, its
-// parameters, and what PyTorch's autograd keeps for its backward
-// (derivatives.yaml). Images are N×C×H×W, texts N×S×C.
+// The operations. Each defines its arithmetic, its memory traffic, its parameters, and what PyTorch's autograd
+// saves for its backward (derivatives.yaml). Images are N×C×H×W, texts N×S×C.
 
 // product returns forward and backward of a product (convolution or matrix
 // multiplication): the backward is one such product for each operand that
@@ -28,11 +27,10 @@ type convolution struct {
 	axes                         axes
 	groups                       int // 0: 1
 	bias                         bool
-	shared                       bool // the weights are another operation's, which counts them
+	shared                       bool // the weights belong to another operation, which counts them
 }
 
-// axes says over which axes a window is kernel long and padded; it is one long
-// over the other.
+// axes selects the axes over which a window is kernel long and padded; it has length one over the other.
 type axes int
 
 const (
@@ -41,8 +39,7 @@ const (
 	wide
 )
 
-// conv saves its input. With a group for each channel it is a depthwise
-// convolution.
+// conv saves its input. With one group per channel it is a depthwise convolution.
 func (n *net) conv(name string, x tensor, c convolution) tensor {
 	s := n.shape(x)
 	groups := max(1, c.groups)
@@ -90,7 +87,7 @@ func (n *net) convTranspose(name string, x tensor, out, kernel, stride int) tens
 	return y
 }
 
-// window returns how many positions a sliding window has.
+// window returns the number of positions of a sliding window.
 func window(size, kernel, stride, padding int) int {
 	if size+2*padding < kernel {
 		return 0
@@ -170,8 +167,7 @@ func (n *net) averageWindow(name string, x tensor, kernel, stride, padding int) 
 	return y
 }
 
-// concat joins channels into a new tensor and saves nothing; its backward
-// copies the parts of the gradient out of it.
+// concat concatenates channels into a new tensor and saves nothing; its backward copies the parts of the gradient.
 func (n *net) concat(name string, xs ...tensor) tensor {
 	shape := slices.Clone(n.shape(xs[0]))
 	for _, x := range xs[1:] {
@@ -189,7 +185,7 @@ func (n *net) concat(name string, xs ...tensor) tensor {
 	}, shape...)
 }
 
-// pad enlarges an image by zeros, in a new tensor, and saves nothing.
+// pad pads an image with zeros, in a new tensor, and saves nothing.
 func (n *net) pad(name string, x tensor, height, width int) tensor {
 	s := n.shape(x)
 	moved := n.bytes(x) + count([]int{s[0], s[1], height, width})*float64(n.precision)
@@ -205,7 +201,7 @@ func (n *net) sum(name string, x, y tensor) tensor {
 	return n.add(operation{
 		kind: "add", name: name, in: []tensor{x, y}, inPlace: true,
 		forward: work{n.elements(x), 3 * n.bytes(x), 1},
-		// Both gradients are the one that comes in; nothing moves.
+		// Both gradients equal the incoming one; nothing is moved.
 	}, n.shape(x)...)
 }
 
@@ -213,7 +209,7 @@ func (n *net) sum(name string, x, y tensor) tensor {
 type dense struct {
 	out  int
 	bias bool
-	tied bool // the matrix is another operation's, so it is resident here but not trained twice
+	tied bool // the matrix belongs to another operation, so it is resident here but not trained twice
 }
 
 // linear saves its input.
@@ -261,7 +257,7 @@ func (n *net) softmax(name string, x tensor) tensor {
 	return y
 }
 
-// dropout saves its mask, a byte an element.
+// dropout saves its mask, one byte per element.
 func (n *net) dropout(name string, x tensor) tensor {
 	elements := n.elements(x)
 	y := n.add(operation{
@@ -301,9 +297,8 @@ func (n *net) rmsNorm(name string, x tensor) tensor {
 	return y
 }
 
-// positionBias adds to scores, in place, what a table of so many entries has for the
-// distance of two positions. It saves nothing. A shared table is another operation's,
-// which counts it.
+// positionBias adds to scores, in place, the entry of a table for the distance of two positions; table is its
+// number of entries. It saves nothing. A shared table belongs to another operation, which counts it.
 func (n *net) positionBias(name string, x tensor, table int, shared bool) tensor {
 	op := operation{
 		kind: "position-bias", name: name, in: []tensor{x}, inPlace: true, parameters: float64(table), shared: shared,
@@ -338,9 +333,8 @@ func (n *net) tanh(name string, x tensor) tensor {
 	return y
 }
 
-// embedding looks up rows of a table of so many rows and columns. It saves the
-// indices; its backward writes a dense gradient. The table of a tied one is another
-// operation's, so it is resident here but not trained twice.
+// embedding looks up rows of a table. It saves the indices; its backward writes a dense gradient. A tied table
+// belongs to another operation, so it is resident here but not trained twice.
 func (n *net) embedding(name string, indices tensor, rows, columns int, tied bool) tensor {
 	s := n.shape(indices)
 	shape := append(append([]int(nil), s...), columns)
@@ -382,8 +376,8 @@ func (n *net) crossEntropy(name string, x tensor) tensor {
 	return y
 }
 
-// binaryCrossEntropy is the loss of independent yes-or-no outputs, with the
-// sigmoid in it. It saves its input and the targets, as many numbers.
+// binaryCrossEntropy is the loss of independent binary outputs, including the sigmoid. It saves its input and the
+// targets, of equal size.
 func (n *net) binaryCrossEntropy(name string, x tensor) tensor {
 	y := n.add(operation{
 		kind: "binary-cross-entropy", name: name, in: []tensor{x},
@@ -406,9 +400,8 @@ func (n *net) meanSquare(name string, x, y tensor) tensor {
 	return z
 }
 
-// triplet is the loss of an anchor that should be nearer to the positive
-// example than to the negative one by a margin. It saves the two differences
-// and their lengths.
+// triplet is the loss of an anchor that should be nearer to the positive example than to the negative one by a
+// margin. It saves the two differences and their lengths.
 func (n *net) triplet(name string, anchor, positive, negative tensor) tensor {
 	size := n.bytes(anchor)
 	y := n.add(operation{
@@ -429,10 +422,9 @@ func (n *net) weightedSum(name string, x, y tensor) tensor {
 	}, 1)
 }
 
-// lstm is a step of an LSTM as PyTorch's LSTMCell on a GPU: two products with
-// the weights of the four gates, then one kernel for the rest. The state holds
-// h and c, 2×N×hidden. It saves both states, both products and the gates
-// (_thnn_fused_lstm_cell names all of them in its derivative).
+// lstm is a step of an LSTM as PyTorch's LSTMCell on a GPU: two products with the weights of the four gates, then
+// one kernel for the rest. The state holds h and c, 2×N×hidden. It saves both states, both products and the gates
+// (_thnn_fused_lstm_cell lists all of them in its derivative).
 func (n *net) lstm(name string, state, x tensor, shared bool) tensor {
 	s, in := n.shape(state), n.shape(x)[1]
 	batch, hidden := float64(s[1]), float64(s[2])

@@ -16,7 +16,7 @@ type values struct {
 	words   map[string]string
 }
 
-// text returns a value as it is written.
+// text returns a value as written.
 func (v values) text(name string) string {
 	if w, ok := v.words[name]; ok {
 		return w
@@ -24,11 +24,11 @@ func (v values) text(name string) string {
 	return strconv.Itoa(v.numbers[name])
 }
 
-// of reports whether p is a parameter of that form.
+// appliesTo reports whether p is a parameter of that form.
 func (p *Param) appliesTo(form string) bool { return p.Forms == nil || slices.Contains(p.Forms, form) }
 
-// resolve checks p against the entry and fills in defaults. A default may be a
-// number, a word, or "name/number", a fraction of an earlier parameter.
+// resolve checks p against the entry and applies defaults. A default may be a number, a word, or "name/number", a
+// fraction of an earlier parameter.
 func (e *Entry) resolve(p Params, form string) (values, error) {
 	v := values{map[string]int{}, map[string]string{}}
 	var known []string

@@ -2,21 +2,18 @@ package zoo
 
 import "fmt"
 
-// pix2pixHD is the global generator of Wang et al. (182,546,755 parameters) with
-// their discriminators at two scales, as [003] trains it: maps of 35 labels and
-// an edge map in, an image of height × 2·height out, which the discriminators
-// judge together with what came in. Convolutions 7×7, four of stride 2, nine
-// residual blocks of 1024 channels, four transposed ones of stride 2 and one 7×7,
-// each but the last with an instance norm; what is too large where the height is
-// no multiple of 16 is cut off. The loss is the mean square of each
-// discriminator's verdicts; left out are their pass over the real image, their
-// features' part of the loss, and that of a VGG.
+// pix2pixHD is the global generator of Wang et al. (182,546,755 parameters) with their discriminators at two
+// scales, as trained in [003]. The input is maps of 35 labels and an edge map; the output is an image of height ×
+// 2·height, which the discriminators judge together with the input. Layers: 7×7 convolutions, four of stride 2,
+// nine residual blocks of 1024 channels, four transposed ones of stride 2 and one 7×7, each but the last with an
+// instance norm. The output is cropped where the height is no multiple of 16. The loss is the mean square of each
+// discriminator's outputs. Their pass over the real image, their feature loss, and that of a VGG are omitted.
 func pix2pixHD(n *net, batch, height int) {
 	const maps = 36
 	labels := n.input(int(n.precision), batch, maps, height, 2*height)
 	unit := func(name string, x tensor, out, kernel, stride int) tensor {
 		c := convolution{out: out, kernel: kernel, stride: stride, bias: true, padding: kernel / 2}
-		if name != "first" && stride == 1 { // reflected, so it is an operation of its own; that of the labels needs no backward
+		if name != "first" && stride == 1 { // reflection padding is an operation of its own; that of the labels needs no backward
 			x, c.padding = n.frame(name+".pad", x, kernel/2), 0
 		}
 		return n.instanceNorm(name+".norm", n.conv(name, x, c))
@@ -57,13 +54,13 @@ func (n *net) discriminator(name string, x tensor) tensor {
 			x = n.instanceNorm(layer+".norm", x)
 		}
 		if i < 4 {
-			x = n.relu(layer+".relu", x) // leaky, which costs as much
+			x = n.relu(layer+".relu", x) // leaky, at the same cost
 		}
 	}
 	return n.meanSquare(name+".loss", x, n.constant(n.shape(x)...))
 }
 
-// frame pads an image by so many rows and columns on each side.
+// frame pads an image by the given number of rows and columns on each side.
 func (n *net) frame(name string, x tensor, width int) tensor {
 	s := n.shape(x)
 	if n.err != nil {

@@ -2,13 +2,11 @@ package zoo
 
 import "fmt"
 
-// preactivation describes a ResNet of He et al., "Identity Mappings in Deep
-// Residual Networks" (2016): bottleneck blocks a stage, each of which
-// normalizes and rectifies before its convolutions, and a first width.
+// preactivation describes a ResNet of He et al., "Identity Mappings in Deep Residual Networks" (2016): bottleneck
+// blocks per stage, each of which normalizes and rectifies before its convolutions, and a first width.
 //
-// Of four stages it is for ImageNet, with the 7×7 stem and the max-pool of
-// other ResNets. Of three stages it is for CIFAR, with a 3×3 stem that keeps
-// the size of the image.
+// With four stages it is for ImageNet, with the 7×7 stem and the max-pool of other ResNets. With three stages it
+// is for CIFAR, with a 3×3 stem that keeps the size of the image.
 type preactivation struct {
 	blocks []int
 	width  int
@@ -30,7 +28,7 @@ func (r preactivation) add(n *net, batch, image, classes int) {
 			if stage > 0 && b == 0 {
 				stride = 2
 			}
-			active := stage == 0 && b == 0 && !small // by the stem
+			active := stage == 0 && b == 0 && !small // normalized and rectified by the stem
 			x = r.block(n, fmt.Sprintf("layer%d.%d", stage+1, b), x, r.width<<stage, stride, active)
 		}
 	}
@@ -41,9 +39,8 @@ func (r preactivation) add(n *net, batch, image, classes int) {
 	n.crossEntropy("loss", x)
 }
 
-// block adds one block. Where the shape changes, the shortcut is a 1×1
-// convolution of what was normalized and rectified; elsewhere it is the input
-// itself. An active input is normalized and rectified already.
+// block adds one block. Where the shape changes, the shortcut is a 1×1 convolution of the normalized and rectified
+// input; elsewhere it is the input itself. An active input is normalized and rectified already.
 func (r preactivation) block(n *net, name string, x tensor, channels, stride int, active bool) tensor {
 	if n.err != nil {
 		return x

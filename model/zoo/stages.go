@@ -8,8 +8,8 @@ import (
 	"workbench/model/instance/stages"
 )
 
-// What LoadStages makes of a chain where nothing else is said: half of the backward, in
-// time and memory, is that of the weights, and links have 12 GB/s.
+// Defaults of LoadStages: half of the backward, in time and memory, is that of the weights, and links have 12
+// GB/s.
 const (
 	weightShare     = 0.5
 	stagesBandwidth = 12e9
@@ -17,8 +17,7 @@ const (
 	defaultStages   = 4
 )
 
-// LoadStages returns the chain of "zoo:NAME?stages=4&key=value&…" cut into so many
-// stages: [stages.Cut].
+// LoadStages returns the chain of "zoo:NAME?stages=4&key=value&…" cut into that many stages: [stages.Cut].
 func LoadStages(spec string) (*stages.Partition, error) {
 	head, query, _ := strings.Cut(spec, "?")
 	stageCount, rest := defaultStages, []string(nil)

@@ -7,10 +7,9 @@ import (
 	"workbench/model/instance/graph"
 )
 
-// step is the training step of n as a graph. A node has one value, so what it
-// holds lives and dies as one: an output with its mask, the gradients of both
-// operands of a sum. Where PyTorch frees one before the other the graph holds
-// more. Buffers inside an operation (of a convolution, of a loss) are not known.
+// step is the training step of n as a graph. A node has one value, so all that it holds has one lifetime: an
+// output with its mask, the gradients of both operands of a sum. Where PyTorch frees one before the other, the
+// graph holds more. Buffers inside an operation (of a convolution, of a loss) are not modelled.
 type step struct {
 	n      *net
 	h      how
@@ -21,7 +20,7 @@ type step struct {
 }
 
 const (
-	always = -1 // a storage that is there all the time: data, constants
+	always = -1 // a permanent storage: data, constants
 	extra  = -2 // a storage that is no tensor: masks, indices, statistics
 )
 
@@ -32,12 +31,11 @@ type group struct {
 	backward   bool  // a gradient passes
 }
 
-// last is the operation after which the group's storage is what others read.
+// last returns the operation whose output others read.
 func (g *group) last() int { return g.operations[len(g.operations)-1] }
 
-// step returns the training step of n: the groups of operations in the order
-// of their last ones, of which the very last is the loss, then the backward of
-// each in reverse order.
+// step returns the training step of n: the groups of operations in the order of their last ones, the very last of
+// which is the loss, then the backward of each in reverse order.
 func (n *net) step(h how) (*graph.Graph, error) {
 	if n.err != nil {
 		return nil, n.err
@@ -58,7 +56,7 @@ func (n *net) step(h how) (*graph.Graph, error) {
 	return s.graph, nil
 }
 
-// group puts operations that work in place with what they overwrite.
+// group groups operations that work in place with the operation that they overwrite.
 func (s *step) group() {
 	n := s.n
 	s.of = make([]int, len(n.operations))
@@ -83,8 +81,8 @@ func (s *step) group() {
 	}
 }
 
-// check makes sure that nobody reads a storage that is overwritten later,
-// which autograd refuses too. So the groups are in a topological order.
+// check returns an error if an operation reads a storage that was overwritten, which autograd rejects too. The
+// groups are then in a topological order.
 func (s *step) check() error {
 	n := s.n
 	for i := range n.operations {
@@ -101,7 +99,7 @@ func (s *step) check() error {
 	return nil
 }
 
-// owners finds out which group writes each storage.
+// owners sets the group that writes each storage.
 func (s *step) owners() {
 	s.writer = make([]int, len(s.n.storages))
 	for i := range s.writer {
@@ -116,8 +114,7 @@ func (s *step) owners() {
 	}
 }
 
-// forward adds the node of group k. It holds the group's storage and the
-// storages that only its backward knows of.
+// forward adds the node of group k. It holds the group's storage and the storages that only its backward reads.
 func (s *step) forward(k int) {
 	n, g := s.n, &s.groups[k]
 	v := graph.Node{ID: n.operations[g.operations[0]].name, Kind: graph.Forward}
@@ -148,10 +145,9 @@ func (s *step) forward(k int) {
 	s.add(v, reads)
 }
 
-// backward adds the backward nodes. That of a group reads the storages that
-// its operations saved and the backward nodes of those that read its output,
-// and holds a gradient for each tensor that the group read and that needs one.
-// Inside a group gradients share one storage, so nothing is needed besides.
+// backward adds the backward nodes. That of a group reads the storages that its operations saved and the backward
+// nodes of those that read its output, and holds a gradient for each tensor that the group read and that needs
+// one. Inside a group gradients share one storage.
 func (s *step) backward() {
 	n := s.n
 	readers := make([][]int, len(s.groups)) // backward nodes

@@ -2,21 +2,19 @@ package zoo
 
 import "fmt"
 
-// t5 holds the sizes of T5 (Raffel et al., Exploring the Limits of Transfer Learning
-// with a Unified Text-to-Text Transformer, JMLR 2020, §2.1 and §3.8): an encoder and a
-// decoder of as many blocks, normalization by the root mean square before each part,
-// products without biases, positions by a bias on the scores that has a table of 32
-// distances for each of encoder and decoder, one matrix for both embeddings and the
-// head.
+// t5 holds the sizes of T5 (Raffel et al., Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+// Transformer, JMLR 2020, §2.1 and §3.8): an encoder and a decoder of equal numbers of blocks, normalization by
+// the root mean square before each part, and products without biases. Positions enter by a bias on the scores,
+// with a table of 32 distances each for encoder and decoder. Both embeddings and the head share one matrix.
 //
-// Every block of the decoder reads the encoder's output. It is carried along the
-// decoder: a cut between two blocks is crossed by both.
+// Every block of the decoder reads the encoder's output. It is carried along the decoder: a cut between two blocks
+// is crossed by both.
 type t5 struct {
-	transformer // seq is the encoder's
+	transformer // seq is that of the encoder
 	target      int
 }
 
-// distances is how many distances between two positions T5 tells apart.
+// distances is the number of distances between two positions that T5 distinguishes.
 const distances = 32
 
 func (t t5) add(n *net) {
@@ -50,9 +48,8 @@ func (t t5) add(n *net) {
 	n.end(fullBlock, "head+loss")
 }
 
-// attend is attention of so many positions to so many: of x to itself, with the bias
-// of positions, or, where memory is no constant, to memory. table says that the bias's
-// table is counted here.
+// attend is attention from from to to positions: of x to itself, with the position bias, or, unless memory is a
+// constant, to memory. table reports whether the bias table is counted here.
 func (t t5) attend(n *net, name string, x, memory tensor, from, to int, table bool) tensor {
 	b, h, a := t.batch, t.hidden, t.heads
 	y := n.rmsNorm(name+".norm", x)

@@ -7,16 +7,14 @@ import (
 	"workbench/model/instance/chain"
 )
 
-// table1 rebuilds the instances of [001] Table 1 from what the paper prints,
-// since its measurements are not published.
+// table1 reconstructs the instances of [001] Table 1 from the printed numbers, since the measurements are not
+// published.
 //
-// The column L2L is Σu + (2L−1)·t_w to the millisecond in every row, so all L
-// layers have the same weight, t_w at 12 GB/s. Σu is a multiple of L (BERT) or
-// of L−2 (GPT-2, whose embedding and head take hardly any time). Activations
-// are 20 MB a layer at batch 16 ([001] §7), in proportion to the batch.
-// Assumed: the backward takes three times the forward, as it recomputes the
-// forward and then costs twice as much; the last layer includes the loss, so
-// its output is one number.
+// The column L2L is Σu + (2L−1)·t_w to the millisecond in every row, so all L layers have the same weight, t_w at
+// 12 GB/s. Σu is a multiple of L (BERT) or of L−2 (GPT-2, whose embedding and head take almost no time).
+// Activations are 20 MB per layer at batch 16 ([001] §7), proportional to the batch. Two assumptions: the backward
+// takes three times the forward, as it recomputes the forward and then costs twice as much; and the last layer
+// includes the loss, so its output is one number.
 type table1 struct {
 	transfer float64         // t_w, seconds
 	layer    map[int]float64 // seconds of forward and backward of a layer, by batch

@@ -9,14 +9,14 @@ import (
 	"workbench/model/instance/training"
 )
 
-// stepper makes the training step of a net as a graph whose nodes write several
-// storages: an output and what only its backward reads apart, a gradient for each
-// operand, the gradients of the weights, which are results.
+// stepper builds the training step of a net as a graph whose nodes write several storages: an output and,
+// separately, what only its backward reads, a gradient for each operand, and the gradients of the weights, which
+// are results.
 type stepper struct {
 	*step
 	out    *training.Graph
-	values []int // storages of the graph by those of the net, -1: not made yet
-	// gradients are those that readers have made of each storage's tensor.
+	values []int // storages of the graph by those of the net, -1: not yet created
+	// gradients are those that readers have produced for each storage's tensor.
 	gradients [][]int
 	weights   []int // the weights of each group, -1: it has none
 }
@@ -69,7 +69,7 @@ func (s *stepper) resident(id, kind string, bytes float64) int {
 	return k
 }
 
-// name is that of the first operation of a group, kind those of all.
+// name returns the name of the first operation of a group, kind the kinds of all.
 func (s *stepper) name(k int) string { return s.n.operations[s.groups[k].operations[0]].name }
 
 func (s *stepper) kind(k int) string {
@@ -84,8 +84,8 @@ func (s *stepper) kind(k int) string {
 	return strings.Join(kinds, "+")
 }
 
-// aten are the names in ATen of kinds of operations, by which PyTorch's partitioner tells
-// the cheap ones. An LSTM's step is products of matrices.
+// aten maps kinds of operations to ATen names, by which PyTorch's partitioner recognises cheap ones. An LSTM's
+// step is a product of matrices.
 var aten = map[string]string{
 	"add": "add", "average-pool": "avg_pool2d", "batch-norm": "native_batch_norm", "concat": "cat", "conv": "convolution",
 	"depthwise-conv": "convolution", "dropout": "native_dropout", "embedding": "embedding", "gelu": "gelu",
@@ -96,10 +96,10 @@ var aten = map[string]string{
 	"tanh": "tanh", "transposed-conv": "convolution", "upsample": "upsample_bilinear2d",
 }
 
-// block matches the names of operations of numbered blocks: "h.0.attn.qkv" is of "h.0".
+// block matches the names of operations of numbered blocks: "h.0.attn.qkv" belongs to "h.0".
 var block = regexp.MustCompile(`^([a-z0-9]+\.[0-9]+)\.`)
 
-// layer is the numbered block that group k is of, "" if it is of none.
+// layer returns the numbered block of group k, "" if there is none.
 func (s *stepper) layer(k int) string {
 	if of := block.FindStringSubmatch(s.name(k)); of != nil {
 		return of[1]
@@ -145,8 +145,8 @@ func (s *stepper) forwardNode(k int) {
 	s.out.Nodes = append(s.out.Nodes, v)
 }
 
-// reads adds a storage of the net to what node v of group k reads, unless that is
-// the group's own, or one that takes no memory of its own.
+// reads adds a storage of the net to the inputs of node v of group k, unless it is the group's own, or takes no
+// memory of its own.
 func (s *stepper) reads(v *training.Node, k, storage int) {
 	x := s.values[storage]
 	if s.writer[storage] == k && v.Phase != training.Backward || x < 0 || slices.Contains(v.Reads, x) {
@@ -155,10 +155,9 @@ func (s *stepper) reads(v *training.Node, k, storage int) {
 	v.Reads = append(v.Reads, x)
 }
 
-// backwardNode adds the backward node of group k: it reads what its operations
-// saved, the weights, and the gradients of its output that their readers made, and
-// makes one for each tensor that the group read and that needs one, and one for
-// the weights. Inside a group gradients share one storage.
+// backwardNode adds the backward node of group k. It reads what its operations saved, the weights, and the
+// gradients of its output that their readers produced. It writes one for each tensor that the group read and that
+// needs one, and one for the weights. Inside a group gradients share one storage.
 func (s *stepper) backwardNode(k int) {
 	n, g := s.n, &s.groups[k]
 	v := training.Node{
@@ -208,11 +207,10 @@ func LoadTraining(spec string) (*training.Graph, error) {
 	return Training(name, p)
 }
 
-// Training generates a network as a training step whose nodes write several
-// storages: as [Graph] does, but what only the backward reads (masks, indices,
-// statistics), the gradient of each operand and that of the weights are storages of
-// their own, the weights are resident, and their gradients and the loss results.
-// Any node may run again. Errors are as those of Chain.
+// Training generates a network as a training step whose nodes write several storages. It differs from [Graph] in
+// that separate storages hold what only the backward reads (masks, indices, statistics), the gradient of each
+// operand and that of the weights. The weights are resident, and their gradients and the loss are results. Any
+// node may be recomputed. Errors are those of Chain.
 func Training(name string, p Params) (*training.Graph, error) {
 	g, v, err := find(name, p, FormTraining)
 	if err != nil {
@@ -226,8 +224,7 @@ func Training(name string, p Params) (*training.Graph, error) {
 	return step, nil
 }
 
-// generateTraining makes the training step of v; of networks that are known as
-// chains only, that of their graph.
+// generateTraining generates the training step of v; for networks that exist only as chains, that of their graph.
 func (g *generator) generateTraining(v values) (*training.Graph, error) {
 	if g.chain != nil {
 		of, err := g.generateGraph(v)

@@ -27,7 +27,7 @@ func (t transformer) attention(n *net, name string, x tensor) tensor {
 	return n.dropout(name+".resid_drop", x)
 }
 
-// mlp widens four times.
+// mlp is the feed-forward part with an inner width of four times the hidden size.
 func (t transformer) mlp(n *net, name string, x tensor) tensor {
 	x = n.linear(name+".fc", x, dense{out: 4 * t.hidden, bias: true})
 	x = n.gelu(name+".gelu", x)

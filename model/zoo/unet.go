@@ -2,13 +2,12 @@ package zoo
 
 import "fmt"
 
-// unet is U-Net of Ronneberger et al. in the padded form of the common Keras
-// implementation (zhixuhao/unet: 31,031,685 parameters with one channel in and
-// one map out): pairs of 3×3 convolutions, four times down by max-pools and
-// four times up by transposed 2×2 convolutions (there: repeated pixels and a
-// 2×2 convolution, with as many parameters), the tensors of the way down
-// joined on the way up, and a loss at every pixel. Where a size could not be
-// halved, what comes up lacks a row and a column and is padded, as others do.
+// unet is U-Net of Ronneberger et al. in the padded form of the common Keras implementation (zhixuhao/unet:
+// 31,031,685 parameters with one channel in and one map out). It has pairs of 3×3 convolutions, four downward
+// steps by max-pools and four upward ones by transposed 2×2 convolutions (there: repeated pixels and a 2×2
+// convolution, with as many parameters). The tensors of the downward path are concatenated on the upward path, and
+// there is a loss at every pixel. Where a size is odd, the upward tensor lacks a row and a column and is padded,
+// as in other implementations.
 func unet(n *net, batch, image, channels, classes int) {
 	const stages = 5
 	pair := func(name string, x tensor, out int) tensor {

@@ -2,9 +2,8 @@ package zoo
 
 import "fmt"
 
-// vgg says how many 3×3 convolutions each of the five stages of a network of
-// Simonyan and Zisserman has, as in torchvision: convolutions with bias,
-// max-pools, three linear layers.
+// vgg is the number of 3×3 convolutions in each of the five stages of a network of Simonyan and Zisserman, as in
+// torchvision: convolutions with bias, max-pools, three linear layers.
 type vgg [5]int
 
 func (g vgg) add(n *net, batch, image, classes int) {
@@ -30,9 +29,8 @@ func (g vgg) add(n *net, batch, image, classes int) {
 	n.crossEntropy("loss", x)
 }
 
-// residual describes a ResNet of He et al., as in torchvision: blocks a stage,
-// and whether they are bottlenecks (1×1, 3×3, 1×1 with four times the
-// channels) or basic (two 3×3).
+// residual describes a ResNet of He et al., as in torchvision: blocks per stage, and whether they are bottlenecks
+// (1×1, 3×3, 1×1 with four times the channels) or basic (two 3×3).
 type residual struct {
 	blocks     [4]int
 	bottleneck bool

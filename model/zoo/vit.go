@@ -23,7 +23,7 @@ func (p patches) attention(n *net, name string, x tensor) tensor {
 	return n.linear(name+".proj", n.view(y, b, s, h), dense{out: h, bias: true})
 }
 
-// mlp widens four times.
+// mlp is the feed-forward part with an inner width of four times the hidden size.
 func (p patches) mlp(n *net, name string, x tensor) tensor {
 	x = n.gelu(name+".gelu", n.linear(name+".fc1", x, dense{out: 4 * p.hidden, bias: true}))
 	return n.linear(name+".fc2", x, dense{out: p.hidden, bias: true})
@@ -51,8 +51,8 @@ func (p patches) vit(n *net, classes int) {
 	n.end(fullBlock, "head+loss")
 }
 
-// dit reads latents of an eighth of the image in four channels, with a step of diffusion and a class.
-// Their embedding goes to every block, which makes scales, shifts and gates of it.
+// dit reads latents of an eighth of the image in four channels, with a diffusion step and a class. Every block
+// computes scales, shifts and gates from their embedding.
 func (p patches) dit(n *net, classes int) {
 	latent := p.image / 8
 	x := n.conv("x_embedder", n.input(int(n.precision), p.batch, 4, latent, latent),
@@ -148,7 +148,7 @@ func patched(name, description, image string, layers, hidden, heads, patch int, 
 	return modern(g)
 }
 
-// modern gives a network the cost parameters of today.
+// modern gives a network the cost parameters of current ones.
 func modern(g generator) generator {
 	costs := len(costParameters())
 	g.Parameters = append(g.Parameters[:len(g.Parameters)-costs:len(g.Parameters)-costs], modernCosts()...)

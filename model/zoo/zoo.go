@@ -1,11 +1,10 @@
-// Package zoo generates networks as chains, as graphs, as sequences of functions
-// and, where branches meet in one loss, as joins: architectures priced by a cost model, and the
-// instances of Table 1 of [001] rebuilt from its numbers.
+// Package zoo generates networks as chains, as graphs, as sequences of functions and, where branches meet in one
+// loss, as joins: architectures priced by a cost model, and the instances of Table 1 of [001] reconstructed from
+// its numbers.
 //
-// The cost model is a roofline: an operation takes the longer of its
-// arithmetic and its memory traffic at the rates of a named device, plus a
-// fixed time a kernel. It is meant for instances with the proportions of real
-// ones; measured profiles are what to trust for the seconds.
+// The cost model is a roofline: an operation takes the longer of its arithmetic and its memory traffic at the
+// rates of a named device, plus a fixed time per kernel. It yields instances with realistic proportions; for
+// accurate seconds, use measured profiles.
 package zoo
 
 import (
@@ -22,19 +21,17 @@ import (
 // Scheme begins the name of a built-in network on a command line.
 const Scheme = "zoo:"
 
-// Default is the instance that is solved when none is named: GPT-2 as a chain
-// of 38 layers (embedding, 36 blocks, head and loss) with hidden size 3072 and
-// batch 16, the smallest GPT-2 of [001] §7. Only the input of each layer is
-// kept, and its backward includes the recomputation, as there. With sequences
-// of 128, which [001] does not state, a layer has 453 MB of weights, keeps
-// 25 MB and takes about 0.16 s, near the 431 MB, 20 MB and 0.161 s of [001].
+// Default is the default instance: GPT-2 as a chain of 38 layers (embedding, 36 blocks, head and loss) with hidden
+// size 3072 and batch 16, the smallest GPT-2 of [001] §7. As there, only the input of each layer is kept, and its
+// backward includes the recomputation. With sequences of 128, which [001] does not state, a layer has 453 MB of
+// weights, keeps 25 MB and takes about 0.16 s, near the 431 MB, 20 MB and 0.161 s of [001].
 const Default = Scheme + "gpt2?layers=36&hidden=3072&heads=24&seq=128&batch=16&checkpoint=true&device=V100-16GB"
 
 // Entry describes a built-in network.
 type Entry struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	Forms       []string `json:"forms"` // FormChain, …; the first is meant if none is named
+	Forms       []string `json:"forms"` // FormChain, …; the first is the default
 	Parameters  []Param  `json:"parameters"`
 }
 
@@ -43,13 +40,13 @@ type Param struct {
 	Name        string   `json:"name"`
 	Default     string   `json:"default"`
 	Description string   `json:"description"`
-	Choices     []string `json:"choices,omitempty"` // nil: a whole number from Min to Max
-	Forms       []string `json:"forms,omitempty"`   // of which it is a parameter; nil: of all that the network has
+	Choices     []string `json:"choices,omitempty"` // nil: an integer from Min to Max
+	Forms       []string `json:"forms,omitempty"`   // forms that have the parameter; nil: all forms of the network
 	Min         int      `json:"min,omitempty"`
 	Max         int      `json:"max,omitempty"`
 }
 
-// Params are the values of parameters by name; those left out have defaults.
+// Params are the values of parameters by name; missing ones have defaults.
 type Params map[string]string
 
 // List returns the built-in networks.
@@ -70,8 +67,7 @@ func Names() []string {
 	return names
 }
 
-// Parse reads "zoo:NAME?key=value&key=value". Whether the network has such
-// parameters is checked by Chain.
+// Parse reads "zoo:NAME?key=value&key=value". Chain checks whether the network has such parameters.
 func Parse(spec string) (name string, p Params, err error) {
 	rest, ok := strings.CutPrefix(spec, Scheme)
 	if !ok {
@@ -107,8 +103,7 @@ func Load(spec string) (*chain.Chain, error) {
 	return Chain(name, p)
 }
 
-// Chain generates a network as a chain. Errors name the network and the
-// parameter, and say what would be right.
+// Chain generates a network as a chain. Errors name the network and the parameter, with a correction.
 func Chain(name string, p Params) (*chain.Chain, error) {
 	g, v, err := find(name, p, FormChain)
 	if err != nil {
@@ -131,17 +126,14 @@ func LoadGraph(spec string) (*graph.Graph, error) {
 	return Graph(name, p)
 }
 
-// Graph generates a network as the graph of a training step: a forward node
-// for every operation, the loss, and a backward node for every forward node
-// that a gradient passes, in the order in which autograd runs them. An
-// operation that works in place is one node with the one that it overwrites,
-// a view is none; networks that are known as chains only give the graph of the
-// chain.
+// Graph generates a network as the graph of a training step: a forward node for every operation, the loss, and a
+// backward node for every forward node that a gradient passes, in the order in which autograd runs them. An
+// operation that works in place shares a node with the one that it overwrites; a view has none. Networks that
+// exist only as chains yield the graph of the chain.
 //
-// A forward node holds its output and what only its own backward reads (masks,
-// indices, statistics). A backward node reads the tensors that autograd saved
-// and the gradients of its output, one from each reader, and holds the
-// gradients of its inputs. Errors are as those of Chain.
+// A forward node holds its output and what only its own backward reads (masks, indices, statistics). A backward
+// node reads the tensors that autograd saved and the gradients of its output, one from each reader, and holds the
+// gradients of its inputs. Errors are those of Chain.
 func Graph(name string, p Params) (*graph.Graph, error) {
 	g, v, err := find(name, p, FormGraph)
 	if err != nil {
@@ -211,10 +203,9 @@ const (
 	FormStages    = "stages"    // of the chain
 )
 
-// Form takes the parameter "as" out of a specification: in which form the
-// network is wanted, and the specification without it, for Load, LoadGraph,
-// LoadTraining, LoadJoin, LoadFunctions, LoadLifetimes or LoadStages. If it does not say, that is the first form that the network has.
-// What is no form stays in place, for those to refuse.
+// Form returns the form that the parameter "as" of a specification selects, and the specification without it, for
+// Load, LoadGraph, LoadTraining, LoadJoin, LoadFunctions, LoadLifetimes or LoadStages. The default is the first
+// form that the network has. An unknown form stays in place, for those to reject.
 func Form(spec string) (form, rest string) {
 	head, query, _ := strings.Cut(spec, "?")
 	pairs := strings.Split(query, "&")
