@@ -13,7 +13,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Offload are chains for activation offloading.
+// Offload is the subject of chains for activation offloading.
 func Offload() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 5, Most: 8,
@@ -30,7 +30,7 @@ func Offload() *Subject {
 	}
 }
 
-// RematOffload are chains for rematerialization with offloading.
+// RematOffload is the subject of chains for rematerialization with offloading.
 func RematOffload() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 4, Most: 5, Random: RandomRematOffload,
@@ -49,8 +49,8 @@ func RematOffload() *Subject {
 	}
 }
 
-// wholeTimes reports whether no offload of p ends right after a computation has started, as
-// none does in the plans that exhaustive/rematoffload.Search looks at. O(operations²).
+// wholeTimes reports whether no offload of p ends right after a computation has started, as in the plans of
+// exhaustive/rematoffload.Search. O(operations²).
 func wholeTimes(_ *Trial, p *plan.Plan) bool {
 	if p == nil {
 		return true
@@ -67,8 +67,8 @@ func wholeTimes(_ *Trial, p *plan.Plan) bool {
 	return true
 }
 
-// RandomRematOffload returns a chain with a link. The memory is between the least
-// for rematerialization alone and for no transfers, at times less.
+// RandomRematOffload returns a chain with a link. The memory is between the minima for rematerialization alone and
+// without transfers, sometimes less.
 func RandomRematOffload(r *rand.Rand, layers int) (*Trial, error) {
 	x, err := randomRemat(r, layers)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Flush are stages of a pipeline that flushes.
+// Flush is the subject of stages of a synchronous pipeline schedule.
 func Flush() *Subject {
 	return &Subject{
 		Kind: stages.Kind, Units: "stages", Usual: 3, Most: 4,
@@ -51,7 +51,7 @@ func drawFlush(r *rand.Rand) *Trial {
 	return &Trial{In: in, Platform: p, Pace: t}
 }
 
-// smallerFlush leaves out a micro-batch, or lessens a time or size.
+// smallerFlush drops a micro-batch, or reduces a time or size.
 func smallerFlush(t *Trial) (all []*Trial) {
 	in := plan.As[*stages.Partition](t.In)
 	change := func(edit func(*stages.Partition, *platform.Platform)) {

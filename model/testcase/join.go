@@ -10,7 +10,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Join are joins.
+// Join is the subject of joins.
 func Join() *Subject {
 	return &Subject{
 		Kind: join.Kind, Units: "branches", Usual: 3, Most: 3,

@@ -49,7 +49,7 @@ func drawLayout(r *rand.Rand) *Trial {
 	return &Trial{In: c, Platform: p, Pace: t}
 }
 
-// smallerLayout drops a layer, a micro-batch or an option, or lessens a number.
+// smallerLayout drops a layer, a micro-batch or an option, or reduces a number.
 func smallerLayout(x *Trial) []*Trial {
 	s := &shrinker{x: x}
 	s.dropLayers()

@@ -8,10 +8,9 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// MixedGraph is [random.Graph] with sizes of any magnitude from 1 to 10¹², many
-// of them a unit or two from a sum that others make, and with times multiplied
-// by a power of ten from 10⁻¹² to 10⁶: where methods that compare with a
-// tolerance, and solvers, which have one, go wrong.
+// MixedGraph returns [random.Graph] with sizes of any magnitude from 1 to 10¹², many of them within two units of a
+// sum of others, and with times multiplied by a power of ten from 10⁻¹² to 10⁶. Methods that compare with a
+// tolerance, and solvers, which have one, fail on such instances.
 func MixedGraph(r *rand.Rand, forward int) *graph.Graph {
 	g := random.Graph(r, forward)
 	base := math.Round(math.Pow(10, 12*r.Float64()))

@@ -15,7 +15,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Pipeline are chains for pipelines, of which the 1-periodic patterns are searched.
+// Pipeline is the subject of chains for pipelines, with the search over 1-periodic patterns.
 func Pipeline() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 3, Most: 6, Random: randomPattern, Draw: drawPattern, Searched: drawn / 100,
@@ -27,8 +27,7 @@ func Pipeline() *Subject {
 	}
 }
 
-// GraphPipeline are graphs for pipelines, of which the 1-periodic patterns of all orders
-// are searched.
+// GraphPipeline is the subject of graphs for pipelines, with the search over 1-periodic patterns of all orders.
 func GraphPipeline() *Subject {
 	return &Subject{
 		Kind: graph.Kind, Units: "forward nodes", Usual: 2, Most: 3, Random: randomGraphPattern, Draw: drawGraphPattern, Searched: drawn / 100,
@@ -47,7 +46,7 @@ func randomGraphPattern(r *rand.Rand, forward int) (*Trial, error) {
 	total := 1.0
 	for i := range g.Nodes {
 		x := &g.Nodes[i]
-		x.Overhead = 0 // pipelines know none
+		x.Overhead = 0 // pipelines have none
 		if x.Kind == graph.Forward {
 			x.Time++
 			x.Weight = float64(r.IntN(2))
@@ -61,8 +60,8 @@ func randomGraphPattern(r *rand.Rand, forward int) (*Trial, error) {
 	return &Trial{In: g, Platform: p, Pace: 1}, nil
 }
 
-// drawGraphPattern returns a training step of any magnitudes, with memory beside what some
-// of its layers take, and links over which some of its values take about as long as it.
+// drawGraphPattern returns a training step of any magnitudes. Its memory is near what some of its layers need, and
+// some transfers over its links take about as long as a layer.
 func drawGraphPattern(r *rand.Rand) *Trial {
 	g := MixedGraph(r, 1+r.IntN(3))
 	p := platform.Platform{Memory: g.Input, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
@@ -72,7 +71,7 @@ func drawGraphPattern(r *rand.Rand) *Trial {
 	most := 1.0
 	for i := range g.Nodes {
 		x := &g.Nodes[i]
-		x.Overhead = 0 // pipelines know none
+		x.Overhead = 0 // pipelines have none
 		if x.Kind == graph.Forward {
 			x.Weight = float64(r.IntN(3))*x.Memory + float64(r.IntN(2))
 		}
@@ -86,7 +85,7 @@ func drawGraphPattern(r *rand.Rand) *Trial {
 	return &Trial{In: g, Platform: p, Pace: 1}
 }
 
-// smallerGraphPattern makes numbers smaller; operations stay, as each has its twin.
+// smallerGraphPattern reduces numbers; operations stay, as each forward has its backward.
 func smallerGraphPattern(x *Trial) []*Trial {
 	s := &shrinker{x: x}
 	s.change(func(y *Trial) { y.Platform.Processors-- })
@@ -123,7 +122,7 @@ func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
 func drawPattern(r *rand.Rand) *Trial {
 	c := random.Chain(r, 1+r.IntN(4))
 	model := [...]string{platform.PaperModel, platform.SavedModel}[r.IntN(2)]
-	k := math.Pow(10, float64(3*r.IntN(5))) // a unit of memory, a transfer of which takes a unit of time
+	k := math.Pow(10, float64(3*r.IntN(5))) // a unit of memory, whose transfer takes a unit of time
 	for x := range c.Sizes() {
 		*x *= k
 	}

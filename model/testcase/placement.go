@@ -14,7 +14,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Placement are buffers of known lifetimes.
+// Placement is the subject of buffers of known lifetimes.
 func Placement() *Subject {
 	return &Subject{
 		Kind: lifetimes.Kind, Units: "buffers", Usual: 6, Most: 8,
@@ -52,13 +52,12 @@ func Placement() *Subject {
 	}
 }
 
-// roomy returns a trial whose memory is no limit: pools have capacities.
+// roomy returns a trial without a memory limit: pools have capacities.
 func roomy(l *lifetimes.Lifetimes) *Trial {
 	return &Trial{In: l, Platform: platform.Platform{Memory: 1000}, Pace: 1}
 }
 
-// ample returns a trial in which all buffers fit one above the other, mostly;
-// aligned, sometimes not quite.
+// ample returns a trial in which all buffers usually fit one above the other; with alignment, sometimes not quite.
 func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
 	total := 0.0
 	for i := range l.Buffers {
@@ -71,7 +70,7 @@ func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
 	return &Trial{In: l, Platform: platform.Platform{Memory: max(1, math.Floor(memory))}, Pace: 1}
 }
 
-// smallerPlacement drops a buffer, or lessens its size or lifetime.
+// smallerPlacement drops a buffer, or reduces its size or lifetime.
 func smallerPlacement(t *Trial) (all []*Trial) {
 	l := plan.As[*lifetimes.Lifetimes](t.In)
 	if l.Pools != nil {

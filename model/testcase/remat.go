@@ -15,7 +15,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Remat are chains for rematerialization.
+// Remat is the subject of chains for rematerialization.
 func Remat() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 6, Most: 8, Random: randomRemat, Draw: drawRemat, Searched: drawn,
@@ -27,7 +27,7 @@ func Remat() *Subject {
 	}
 }
 
-// Graphs are training steps for rematerialization.
+// Graphs is the subject of training steps for rematerialization.
 func Graphs() *Subject {
 	return &Subject{
 		Kind: graph.Kind, Units: "forward nodes", Usual: 6, Most: 7, Random: randomGraph, Draw: drawGraph, Searched: drawn,
@@ -39,7 +39,7 @@ func Graphs() *Subject {
 	}
 }
 
-// Stages are the same for the schedules of Checkmate alone.
+// Stages is the same subject for the schedules of Checkmate only.
 func Stages() *Subject {
 	s := Graphs()
 	s.Staged, s.Most, s.Draw, s.Searched = true, 6, nil, 0
@@ -130,8 +130,8 @@ func drawGraph(r *rand.Rand) *Trial {
 	return &Trial{In: g, Platform: platform.Platform{Memory: nearBreakpoint(r, memory)}, Pace: 1}
 }
 
-// smallerGraph drops forward nodes together with their backward nodes, if they
-// are called F… and B…, then single edges, and lessens numbers. The loss stays.
+// smallerGraph drops forward nodes together with their backward nodes, if they are called F… and B…, then single
+// edges, and reduces numbers. The loss stays.
 func smallerGraph(x *Trial) []*Trial {
 	s := &shrinker{x: x}
 	for v := range x.Graph().Nodes {

@@ -10,7 +10,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Training are training steps with storages for rematerialization.
+// Training is the subject of training steps with storages for rematerialization.
 func Training() *Subject {
 	return &Subject{
 		Kind: training.Kind, Units: "forward nodes", Usual: 3, Most: 4, Draw: drawTraining, Searched: drawn,

@@ -13,7 +13,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Linked are training steps with storages and a link to the host.
+// Linked is the subject of training steps with storages and a link to the host.
 func Linked() *Subject {
 	return &Subject{
 		Kind: training.Kind, Units: "forward nodes", Usual: 2, Most: 2, Draw: func(r *rand.Rand) *Trial { return drawLinked(r, 1+r.IntN(2)) },
@@ -21,7 +21,7 @@ func Linked() *Subject {
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
 			t := drawLinked(r, 1+r.IntN(units))
 			t.Platform.Bandwidth = []float64{1, 0.5, 0.25}[r.IntN(3)]
-			t.Platform.Memory = max(0, t.Platform.Memory-float64(r.IntN(4))) // what is away decides
+			t.Platform.Memory = max(0, t.Platform.Memory-float64(r.IntN(4))) // a few bytes on the host decide
 			return t, nil
 		},
 		Smaller: func(*Trial) []*Trial { return nil },
@@ -38,8 +38,8 @@ func Linked() *Subject {
 	}
 }
 
-// drawLinked returns a step of so many forward nodes that travel for whole seconds, some
-// of them not at all, in about the least memory without a link or less.
+// drawLinked returns a step with the given number of forward nodes. Transfers of its values take integer seconds,
+// some of them none, and its memory is about the minimum without a link or less.
 func drawLinked(r *rand.Rand, nodes int) *Trial {
 	g := random.Training(r, nodes)
 	slower := float64(1 + r.IntN(3))

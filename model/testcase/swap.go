@@ -13,8 +13,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Swap are sequences of functions for swapping, with one variable more than there
-// are functions.
+// Swap is the subject of sequences of functions for swapping, with one variable more than there are functions.
 func Swap() *Subject {
 	return &Subject{
 		Kind: functions.Kind, Units: "functions", Usual: 6, Most: 7,
@@ -37,7 +36,7 @@ func drawSwap(r *rand.Rand) *Trial {
 	return &Trial{In: random.PaceSequence(s, x), Platform: platform.Platform{Memory: memory, Bandwidth: bandwidth / x}, Pace: x}
 }
 
-// smallerSwap drops functions and uses, and lessens numbers.
+// smallerSwap drops functions and uses, and reduces numbers.
 func smallerSwap(x *Trial) []*Trial {
 	s := &shrinker{x: x}
 	for i := range x.Functions().Functions {

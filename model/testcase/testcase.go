@@ -1,6 +1,5 @@
-// Package testcase has what formulations and methods are checked on: for each problem
-// random tiny instances, some with small whole numbers, some hard for arithmetic,
-// and the truth about them by exhaustive search.
+// Package testcase generates the instances on which formulations and methods are checked: for each problem random
+// tiny instances, some with small integers, some numerically hard, with their optima by exhaustive search.
 package testcase
 
 import (
@@ -17,51 +16,47 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// A Trial is an instance with a platform.
+// Trial is an instance with a platform.
 type Trial struct {
 	In       plan.Instance
 	Platform platform.Platform
 	Pace     float64 // seconds: durations are small multiples of it
 }
 
-// Chain, Graph and Functions return the instance, nil if it is another.
+// Chain, Graph and Functions return the instance, nil if it is of another kind.
 func (t *Trial) Chain() *chain.Chain            { return plan.As[*chain.Chain](t.In) }
 func (t *Trial) Graph() *graph.Graph            { return plan.As[*graph.Graph](t.In) }
 func (t *Trial) Functions() *functions.Sequence { return plan.As[*functions.Sequence](t.In) }
 
-// A Subject is one kind of instance of a problem.
+// Subject is one kind of instance of a problem.
 type Subject struct {
 	Kind string // of instance
-	// Staged says that Search looks at the schedules of Checkmate alone:
-	// formulation.Formulation.Staged.
+	// Staged reports that Search covers only the schedules of Checkmate: formulation.Formulation.Staged.
 	Staged bool
-	Units  string // what instances are counted in: "layers"
-	// Most is how many of these exhaustive search takes, Usual how many it answers in
-	// a moment.
+	Units  string // the size of instances: "layers"
+	// Most is the maximum size for exhaustive search, Usual a size that it solves quickly.
 	Usual, Most int
-	// Random returns an instance of small whole numbers, of so many units at most.
+	// Random returns an instance of small integers, of at most the given size.
 	Random func(r *rand.Rand, units int) (*Trial, error)
-	// Draw returns one that is hard for arithmetic; nil: there are none. Searched is
-	// how many states exhaustive search visits of it at most.
+	// Draw returns a numerically hard instance; nil: there are none. Searched limits the states that exhaustive
+	// search visits for it.
 	Draw     func(r *rand.Rand) *Trial
 	Searched int
-	// Search returns the least objective and a plan that has it, nil where the plan
-	// is of another pace. The error wraps exhaustive.ErrInfeasible where there is no
-	// plan, exhaustive.ErrLimit beyond so many states.
+	// Search returns the minimum objective and an optimal plan, nil where the plan is of another pace. The error
+	// wraps exhaustive.ErrInfeasible if no plan exists, exhaustive.ErrLimit beyond the given number of states.
 	Search func(t *Trial, states int) (float64, *plan.Plan, error)
-	// Covers reports whether Search looks at plans like p, which may be nil; nil:
-	// always.
+	// Covers reports whether Search covers plans like p, which may be nil; nil: always.
 	Covers func(t *Trial, p *plan.Plan) bool
-	// Smaller returns trials that are a little smaller than one.
+	// Smaller returns trials that are slightly smaller than one.
 	Smaller func(*Trial) []*Trial
-	// Text prints a trial, a layer or node a line, and its best plan, nil: none.
+	// Text returns a trial as text, one layer or node a line, and its best plan, nil: none.
 	Text func(t *Trial, best *plan.Plan) string
 }
 
-// States is how many states exhaustive search visits of a random instance at most.
+// States limits the states that exhaustive search visits for a random instance.
 const States = 1 << 20
 
-// drawn is how many states exhaustive search visits of what is drawn: about a second.
+// drawn limits the states that exhaustive search visits for a drawn instance: about a second.
 const drawn = 300_000
 
 func pace(r *rand.Rand) float64 { return random.Paces[r.IntN(len(random.Paces))] }
@@ -71,9 +66,8 @@ func nearBreakpoint(r *rand.Rand, memory float64) float64 {
 	return max(0, memory+[...]float64{0, 0, -1, 1, 2, 7}[r.IntN(6)])
 }
 
-// randomMemory returns a memory between the least one for which there is a
-// plan and one for which everything can be kept, more often a tight one. One in
-// ten is too little.
+// randomMemory returns a memory between the minimum for which a plan exists and one for which everything can be
+// kept, more often a tight one. One in ten is too small.
 func randomMemory(r *rand.Rand, least, all float64) platform.Platform {
 	memory := least - 1
 	if r.IntN(10) > 0 {
@@ -83,7 +77,7 @@ func randomMemory(r *rand.Rand, least, all float64) platform.Platform {
 	return platform.Platform{Memory: max(1, memory)}
 }
 
-// bestPlan is a line with a plan, if there is one.
+// bestPlan returns a line with a plan, if there is one.
 func bestPlan(p *plan.Plan) string {
 	if p == nil {
 		return ""
@@ -91,8 +85,7 @@ func bestPlan(p *plan.Plan) string {
 	return fmt.Sprintf("best plan:%s\n", operations(p))
 }
 
-// operations writes a plan in a line: " F_all1 D(abar_1) B1", of graphs
-// " F1 D(F1) B1".
+// operations returns a plan as a line: " F_all1 D(abar_1) B1", of graphs " F1 D(F1) B1".
 func operations(p *plan.Plan) string {
 	var b strings.Builder
 	for i := range p.Ops {
@@ -142,7 +135,7 @@ func (s *shrinker) dropLayers() {
 	}
 }
 
-// number adds the copies with a number zero or one less.
+// number adds the copies with a number set to zero or one less.
 func (s *shrinker) number(at func(*Trial) *float64) {
 	if v := *at(s.x); v > 0 {
 		s.change(func(y *Trial) { *at(y) = 0 })
@@ -150,8 +143,7 @@ func (s *shrinker) number(at func(*Trial) *float64) {
 	}
 }
 
-// size adds the copies with a size zero or one less, alone and with the memory
-// less by as much.
+// size adds the copies with a size set to zero or one less, alone and with the memory reduced by as much.
 func (s *shrinker) size(at func(*Trial) *float64) {
 	s.number(at)
 	if v := *at(s.x); v > 0 {

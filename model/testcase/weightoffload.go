@@ -15,7 +15,7 @@ import (
 	"workbench/model/testcase/random"
 )
 
-// Weights are chains for weight offloading.
+// Weights is the subject of chains for weight offloading.
 func Weights() *Subject {
 	return &Subject{
 		Kind: chain.Kind, Units: "layers", Usual: 4, Most: 4,
@@ -28,8 +28,8 @@ func Weights() *Subject {
 // largest is the largest number in random instances of weight offloading.
 const largest = 3
 
-// RandomWeights returns an instance of small integers for which plans of
-// weight offloading exist, of bandwidth 1. Computations take some time in total.
+// RandomWeights returns an instance of small integers, with bandwidth 1, for which plans of weight offloading
+// exist. The total time of computations is positive.
 func RandomWeights(r *rand.Rand, layers int) *Trial {
 	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(2))}}
 	for range layers {
@@ -47,7 +47,7 @@ func RandomWeights(r *rand.Rand, layers int) *Trial {
 func drawWeights(r *rand.Rand) *Trial {
 	c, p := random.Weights(r, 1+r.IntN(3))
 	if p.Model != platform.SavedModel {
-		for i := range c.Layers { // of no other problem
+		for i := range c.Layers { // used by no other problem
 			l := &c.Layers[i]
 			l.Saved, l.Gradient = l.Activation, l.Activation
 		}
@@ -61,16 +61,16 @@ func drawWeights(r *rand.Rand) *Trial {
 	return &Trial{In: c, Platform: p, Pace: x}
 }
 
-// shares are parts of the computations that transfers take: less than what tells instants apart, just that, and more.
+// shares are durations of transfers relative to the computations: below, at and above the tolerance for ties.
 var shares = [...]float64{
 	1e-15, 1e-12, 1e-10, 1e-9 / 2, math.Nextafter(plan.Tolerance, 0), plan.Tolerance, math.Nextafter(plan.Tolerance, 1), 2e-9, 1e-3,
 }
 
-// short is a part of the computations that the least period does not show.
+// short is a fraction of the computations that the minimum period does not show.
 const short = 1e-7
 
-// whole returns a chain and a platform whose durations are whole numbers, as some
-// searches need them: those of the trial over its pace.
+// whole returns a chain and a platform whose durations are integers, as some searches require: those of the trial
+// divided by its pace.
 func (t *Trial) whole() (*chain.Chain, platform.Platform) {
 	c, p := t.Chain(), t.Platform
 	if t.Pace == 1 {
