@@ -6,11 +6,12 @@ import "workbench/model/milp"
 // binaries away (a knapsack cover). Sizes are integers of any magnitude, but a solver compares sums with a
 // tolerance. The rows therefore
 //
-//   - have no coefficient above their right-hand side: min(size, least) is equivalent for binaries, and stronger in the relaxation;
+//   - have no coefficient above their right-hand side: min(size, least) is equivalent for binaries, and
+//     stronger in the relaxation;
 //   - are scaled by a power of two so that the right-hand side is about 2¹⁰;
 //   - are infeasible if the total is too small;
-//   - move sizes below least·2⁻²⁴ to the right-hand side, as if all of them were on the host. If the larger ones do not suffice, a separate
-//     row states the rest of the condition: it decides at the edge of memory.
+//   - move sizes below least·2⁻²⁴ to the right-hand side, as if all of them were on the host. If the larger
+//     ones do not suffice, a separate row states the rest of the condition: it decides at the edge of memory.
 //
 // All numbers are exact, so the condition implies the rows, and is equivalent to them if no size is that small.
 type Cover struct{ items []coverItem }

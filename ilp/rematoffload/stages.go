@@ -35,17 +35,19 @@ const MostLayers = 40
 // q_{j,v} if a prefetch of v starts in stage j. Let O_{j,v} and P_{j,v} be the fractions of v that transfers carry
 // in it, D_{j,v} the fraction still to come at event j, and idle_j the rest of the stage. Then
 //
-//   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a stage counts as idle time here, and so does one of several
-//     prefetches of a tensor in a stage);
-//   - a stored tensor was stored before, or computed, or fetched ("kept"). A fetched tensor is transferred ("coming") after all of it was
-//     sent ("sent before"), and only a tensor in memory can be sent ("sends");
-//   - the inputs of a computation are in memory ("input of …"); the inputs of a recomputation are in memory at some time of the stage;
+//   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a stage counts as idle time here,
+//     and so does one of several prefetches of a tensor in a stage);
+//   - a stored tensor was stored before, or computed, or fetched ("kept"). A fetched tensor is transferred
+//     ("coming") after all of it was sent ("sent before"), and only a tensor in memory can be sent ("sends");
+//   - the inputs of a computation are in memory ("input of …"); the inputs of a recomputation are in memory at
+//     some time of the stage;
 //   - the transfers of a stage take no longer than the stage ("link");
-//   - consider a tensor that a forward before event j made and a backward after it reads. It is stored or being fetched at event j, or
-//     recomputed later, or fetched later. In the last case all of it was sent before event j, as it was not stored then ("here or sent or
-//     again"). So the relaxation contains at every event what the bound moved-or-again contains at one;
-//   - at each event the tensors that are stored or being fetched fit together with the requirement of the computation ("memory"). At other
-//     times, as during recomputation, memory is not limited here.
+//   - consider a tensor that a forward before event j made and a backward after it reads. It is stored or being
+//     fetched at event j, or recomputed later, or fetched later. In the last case all of it was sent before
+//     event j, as it was not stored then ("here or sent or again"). So the relaxation contains at every event
+//     what the bound moved-or-again contains at one;
+//   - at each event the tensors that are stored or being fetched fit together with the requirement of the
+//     computation ("memory"). At other times, as during recomputation, memory is not limited here.
 type rematOffload struct {
 	*view.Instance
 	unit float64 // of times, seconds: a power of two, in which a good plan takes about 2¹⁰

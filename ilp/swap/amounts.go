@@ -30,20 +30,23 @@ import (
 // Take a valid plan. Where the columns exist, let
 //
 //   - sent{e,t} be the fraction of v that the first out of epoch e has transferred by event t;
-//   - moves_g be 1 if v comes in during gap g, and back{g,t} the fraction that the last in of the gap has transferred by event t;
-//   - whole_{g,t} be 1 if moves_g is, the first out of the epoch has ended at event t and the last in of the gap has not begun. A gap
-//     without epoch has no out that must end, since the host holds v from the start.
+//   - moves_g be 1 if v comes in during gap g, and back{g,t} the fraction that the last in of the gap has
+//     transferred by event t;
+//   - whole_{g,t} be 1 if moves_g is, the first out of the epoch has ended at event t and the last in of the
+//     gap has not begun. A gap without epoch has no out that must end, since the host holds v from the start.
 //
 // Then
 //
 //   - the makespan is the sum of the intervals;
-//   - an out of epoch e starts after the function that begins the epoch has ended, since v may not be sent while it is written. An in of
-//     gap g starts when v has left the GPU, so after f_p has ended, and ends before f_q starts. Each link carries one transfer at a time,
-//     so the transfers of an interval take no longer than the interval ("out link", "in link");
+//   - an out of epoch e starts after the function that begins the epoch has ended, since v may not be sent
+//     while it is written. An in of gap g starts when v has left the GPU, so after f_p has ended, and ends
+//     before f_q starts. Each link carries one transfer at a time, so the transfers of an interval take no
+//     longer than the interval ("out link", "in link");
 //   - where whole is 1 the columns satisfy "whole";
-//   - if v is neither on the GPU nor being fetched at event t of gap g, then whole_{g,t} = 1: the host holds its value, so an out of the
-//     epoch has ended, and v must come in later in the gap. At the start and at the end of c_a the variables that c_a uses are on the GPU,
-//     so at least the bytes that do not fit with them are on the host ("memory");
+//   - if v is neither on the GPU nor being fetched at event t of gap g, then whole_{g,t} = 1: the host holds
+//     its value, so an out of the epoch has ended, and v must come in later in the gap. At the start and at the
+//     end of c_a the variables that c_a uses are on the GPU, so at least the bytes that do not fit with them
+//     are on the host ("memory");
 //   - a variable that is on the host at the start must come in before its first use.
 //
 // The model relaxes the problem in four points. Transfers may be interrupted and reordered within an interval. An

@@ -4,11 +4,11 @@
 //
 // A queue has, under names derived from that of the sweep:
 //
-//   - a stream of tasks, each under a subject of its own with at most one message: adding a waiting task does nothing. A task leaves the
-//     stream when its worker acknowledges it, after its row is on a disk. Until then the worker renews a lease; if it does not, the task
-//     is redelivered.
-//   - a stream of rows on their way to the coordinator, which appends each to its store and then acknowledges it. Workers on other
-//     machines also keep the rows in a store of their own.
+//   - a stream of tasks, each under a subject of its own with at most one message: adding a waiting task does
+//     nothing. A task leaves the stream when its worker acknowledges it, after its row is on a disk. Until then
+//     the worker renews a lease; if it does not, the task is redelivered.
+//   - a stream of rows on their way to the coordinator, which appends each to its store and then acknowledges
+//     it. Workers on other machines also keep the rows in a store of their own.
 //   - a bucket of files: the instances under their digests, and plans too large for a message.
 //
 // The queue holds nothing that cannot be recreated: rows are on the disk of the worker before they are in the
