@@ -10,32 +10,16 @@ import (
 	"workbench/model/platform"
 )
 
-// CaseKey is an instance and its limits: what all methods that are compared with
-// each other are given. A bound that one proves holds for all.
-type CaseKey struct {
-	Problem, SHA256 string
-	Memory          float64 // bytes, or slots
-	Bandwidth       float64 // bytes per second
-	Processors      int
-	WeightCopies    int
-	Replicas        bool
-	MemoryModel     string
-	MicroBatches    int
-	Placement       string
-	Minimised       string
-	Model           string // "" for paper
-}
-
-// KeyOf returns the case of a task.
-func KeyOf(t *sweep.Task) CaseKey {
-	model := t.Model
-	if model == platform.PaperModel {
-		model = ""
+// CaseOf returns the case of a task: its instance and limits, which all methods that are compared with each other are given. A bound
+// that one proves holds for all.
+func CaseOf(t *sweep.Task) sweep.Task {
+	c := *t
+	c.Format, c.Instance, c.MemoryName, c.Method, c.Backend, c.Version = "", "", "", "", "", ""
+	c.Slots, c.Threads, c.Seed, c.Repetition, c.TaskMemory, c.TimeLimit, c.Gap = 0, 0, 0, 0, 0, 0, 0
+	if c.Model == platform.PaperModel {
+		c.Model = ""
 	}
-	return CaseKey{
-		t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches,
-		t.Placement, t.Minimised, model,
-	}
+	return c
 }
 
 // Limits writes the limits for a person: "range 40% (1.5 GiB), 12 GB/s, 4 GPUs".
@@ -91,7 +75,6 @@ func Memory(t *sweep.Task) string {
 // Contradiction is a case of which rows cannot all be true: a plan faster than
 // what a bound allows, or a plan where there is said to be none.
 type Contradiction struct {
-	CaseKey CaseKey
 	Plan    *sweep.Row
 	Against *sweep.Row // the bound, or the proof of infeasibility
 	Detail  string
@@ -110,7 +93,7 @@ type caseFacts struct {
 }
 
 // Facts are what all rows of the same case have proved together.
-type Facts map[CaseKey]*caseFacts
+type Facts map[sweep.Task]*caseFacts
 
 // FactsOf reads the rows of one night, or of several. O(rows).
 func FactsOf(all ...[]*sweep.Row) Facts {
@@ -124,7 +107,7 @@ func FactsOf(all ...[]*sweep.Row) Facts {
 }
 
 func (f Facts) add(r *sweep.Row) {
-	key := KeyOf(&r.Task)
+	key := CaseOf(&r.Task)
 	c := f[key]
 	if c == nil {
 		c = &caseFacts{}
@@ -156,7 +139,7 @@ func stronger(r, other *sweep.Row) bool {
 }
 
 // Fastest returns the row with the best plan of the case, nil if there is none.
-func (f Facts) Fastest(c CaseKey) *sweep.Row {
+func (f Facts) Fastest(c sweep.Task) *sweep.Row {
 	if facts := f[c]; facts != nil {
 		return facts.fastest
 	}
@@ -166,7 +149,7 @@ func (f Facts) Fastest(c CaseKey) *sweep.Row {
 // Bound returns the best bound proved for a case and its row; nil: none. A bound
 // under assumptions counts unless a plan beats it: then the plan is one of those
 // that the assumptions leave out.
-func (f Facts) Bound(c CaseKey) *sweep.Row {
+func (f Facts) Bound(c sweep.Task) *sweep.Row {
 	facts := f[c]
 	if facts == nil {
 		return nil
@@ -187,7 +170,7 @@ func (c *caseFacts) beats(r *sweep.Row) bool {
 
 // Contradiction returns why not all rows of the case can be true, nil if they
 // can.
-func (f Facts) Contradiction(c CaseKey) *Contradiction {
+func (f Facts) Contradiction(c sweep.Task) *Contradiction {
 	facts := f[c]
 	if facts == nil || facts.fastest == nil {
 		return nil
@@ -195,11 +178,11 @@ func (f Facts) Contradiction(c CaseKey) *Contradiction {
 	plan := facts.fastest
 	switch {
 	case facts.infeasible != nil:
-		return &Contradiction{c, plan, facts.infeasible, fmt.Sprintf("%s has a verified plan (%s) where %s says that there is none",
+		return &Contradiction{plan, facts.infeasible, fmt.Sprintf("%s has a verified plan (%s) where %s says that there is none",
 			plan.Task.Method, platform.FormatSeconds(*plan.Result.Objective), facts.infeasible.Task.Method)}
 	case facts.bound != nil && facts.beats(facts.bound):
 		b := facts.bound.Result.Bound
-		return &Contradiction{c, plan, facts.bound, fmt.Sprintf(
+		return &Contradiction{plan, facts.bound, fmt.Sprintf(
 			"the verified plan of %s (%v s) beats the bound of %s (%v s, %s): the bound is wrong", plan.Task.Method, *plan.Result.Objective,
 			facts.bound.Task.Method, b.Value, b.By)}
 	}

@@ -398,49 +398,43 @@ func (c *Comparison) Versions() string { return listed(c.Old.Versions) + ".." + 
 // Verdict is one line that says what happened: the number of findings of each kind, and the first
 // five regressions by name.
 func (c *Comparison) Verdict() string {
-	return verdictOf(c.Findings, "REGRESSION "+c.Versions(), "no regression")
+	worse, others := map[Kind]int{}, map[Kind]int{}
+	var names, parts []string
+	for k := range c.Findings {
+		if f := &c.Findings[k]; f.Regression {
+			worse[f.Kind]++
+			names = append(names, fmt.Sprintf("%s %s", f.Kind, f.About()))
+		} else {
+			others[f.Kind]++
+		}
+	}
+	if len(names) > 0 {
+		parts = append(parts, "REGRESSION "+c.Versions()+": "+summed(counts(kinds, worse), names))
+	}
+	if remarks := counts(kinds, others); len(remarks) > 0 {
+		parts = append(parts, "no regression: "+strings.Join(remarks, ", "))
+	}
+	return cmp.Or(strings.Join(parts, "; "), "no regression")
 }
 
-// named is the number of regressions that a verdict names.
+// counts writes the numbers that are not 0, in the order of the keys.
+func counts[K ~string](keys []K, n map[K]int) (parts []string) {
+	for _, k := range keys {
+		if n[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[k], k))
+		}
+	}
+	return parts
+}
+
+// named is the number of names in a verdict.
 const named = 5
 
-// verdictOf writes the verdict of findings, of which regressions come first.
-func verdictOf(findings []Finding, worse, good string) string {
-	bad, all := map[Kind]int{}, map[Kind]int{}
-	var names []string
-	for k := range findings {
-		f := &findings[k]
-		if !f.Regression {
-			all[f.Kind]++
-			continue
-		}
-		bad[f.Kind]++
-		if len(names) < named {
-			names = append(names, fmt.Sprintf("%s %s", f.Kind, f.About()))
-		}
-	}
-	list := func(n map[Kind]int) (parts []string, total int) {
-		for _, k := range kinds {
-			if n[k] > 0 {
-				parts, total = append(parts, fmt.Sprintf("%d %s", n[k], k)), total+n[k]
-			}
-		}
-		return parts, total
-	}
-	parts, total := list(bad)
-	remarks, _ := list(all)
-	s := good
-	if total > 0 {
-		s = worse + ": " + strings.Join(parts, ", ") + ": " + strings.Join(names, "; ")
-		if total > len(names) {
-			s += fmt.Sprintf("; and %d more", total-len(names))
-		}
-	}
-	if len(remarks) > 0 {
-		s += "; no regression: " + strings.Join(remarks, ", ")
-		if total == 0 {
-			s = good + ": " + strings.Join(remarks, ", ")
-		}
+// summed writes what a verdict counts, and the first of its names.
+func summed(counts, names []string) string {
+	s := strings.Join(counts, ", ") + ": " + strings.Join(names[:min(len(names), named)], "; ")
+	if n := len(names) - named; n > 0 {
+		s += fmt.Sprintf("; and %d more", n)
 	}
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"workbench/bench/sweep"
@@ -124,7 +123,7 @@ func record(r *sweep.Row, facts Facts) Record {
 	if b, ok := Bound(r); ok {
 		x.Bound, x.BoundBy = &b.Value, b.By
 	}
-	if best := facts.Bound(KeyOf(t)); best != nil {
+	if best := facts.Bound(CaseOf(t)); best != nil {
 		x.BestBound = &best.Result.Bound.Value
 	}
 	if v, ok := Objective(r); ok {
@@ -170,11 +169,11 @@ func writeCSV(w io.Writer, n *Night) error {
 	}
 	for _, r := range Records(n) {
 		v := reflect.ValueOf(r)
-		line := make([]string, v.NumField())
+		line := make([]any, v.NumField())
 		for i := range line {
-			line[i] = text(v.Field(i))
+			line[i] = v.Field(i).Interface()
 		}
-		if err := c.Write(line); err != nil {
+		if err := c.Write(cells(line...)); err != nil {
 			return err
 		}
 	}
@@ -190,23 +189,23 @@ func columns() (names []string) {
 	return names
 }
 
-// text writes a field: numbers such that they are read back to the same.
-func text(v reflect.Value) string {
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return ""
+// cells writes the values of a line of a table: numbers such that they are read back to the same, no number and nil as nothing.
+func cells(values ...any) []string {
+	line := make([]string, len(values))
+	for i, x := range values {
+		v := reflect.ValueOf(x)
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				continue
+			}
+			v = v.Elem()
 		}
-		v = v.Elem()
+		line[i] = fmt.Sprint(v)
+		if v.CanFloat() {
+			line[i] = Digits(v.Float())
+		}
 	}
-	switch v.Kind() {
-	case reflect.Float64:
-		return Digits(v.Float())
-	case reflect.Int64:
-		return strconv.FormatInt(v.Int(), 10)
-	case reflect.Bool:
-		return strconv.FormatBool(v.Bool())
-	}
-	return v.String()
+	return line
 }
 
 // buffered writes through a buffer and returns the first error.

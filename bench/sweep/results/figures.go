@@ -2,29 +2,32 @@ package results
 
 import (
 	"math"
+	"strings"
 
 	"workbench/bench/render/plots"
 	"workbench/model/platform"
 )
 
-// figure is a picture of the folder, and the numbers in it.
+// figure is a picture of the folder and of the page.
 type figure struct {
-	name   string // of its files
-	figure *plots.Figure
+	name, title string // name is that of its files
+	figure      *plots.Figure
+	// runs are those behind the points of a trade-off, -1 where there is none: of the bound, then of each series.
+	runs [][]int
 }
 
 // figures returns the pictures of a problem, those without a point left out when
 // they are written.
 func (p *Problem) figures() []figure {
 	list := []figure{
-		{p.Name + "-gap", p.shares("gap to the best proven bound", "gap of at most (%)", p.GapDistribution())},
-		{p.Name + "-profile-" + p.Word, p.shares("performance profile, "+p.Word, p.Word+" within a factor of the best", p.ObjectiveProfile())},
-		{p.Name + "-profile-time", p.shares("performance profile, time to a plan within 1 % of the best", "time within a factor of the least",
-			p.TimeProfile())},
+		p.shares("-gap", "Gap to the best proven bound", "gap of at most (%)", p.GapDistribution()),
+		p.shares("-profile-"+p.Word, "Performance profile, "+p.Word, p.Word+" within a factor of the best", p.ObjectiveProfile()),
+		p.shares("-profile-time", "Performance profile, time to a plan within 1 % of the best", "time within a factor of the least",
+			p.TimeProfile()),
 	}
 	names := map[string]int{}
 	for _, t := range p.Tradeoffs {
-		list = append(list, figure{p.Name + "-tradeoff-" + unique(names, slug(t.Name)), p.tradeoff(t)})
+		list = append(list, p.tradeoff("-tradeoff-"+unique(names, slug(t.Name)), t))
 	}
 	return list
 }
@@ -34,8 +37,8 @@ func (p *Problem) figures() []figure {
 const mostLinear = 3
 
 // shares draws step functions of shares in percent.
-func (p *Problem) shares(title, x string, functions []Steps) *plots.Figure {
-	f := &plots.Figure{Title: p.Name + ": " + title, X: x, Y: "cases (%)", FromZero: true}
+func (p *Problem) shares(name, title, x string, functions []Steps) figure {
+	f := &plots.Figure{Title: p.Name + ": " + strings.ToLower(title[:1]) + title[1:], X: x, Y: "cases (%)", FromZero: true}
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, s := range functions {
 		for _, v := range s.X {
@@ -53,7 +56,7 @@ func (p *Problem) shares(title, x string, functions []Steps) *plots.Figure {
 		}
 		f.Series = append(f.Series, series)
 	}
-	return f
+	return figure{name: p.Name + name, title: title, figure: f}
 }
 
 // units of the axes of trade-offs.
@@ -75,24 +78,53 @@ func (p *Problem) units(t *Tradeoff) (memory, objective platform.AxisUnit, x, y 
 }
 
 // tradeoff draws the objectives over the memory.
-func (p *Problem) tradeoff(t *Tradeoff) *plots.Figure {
+func (p *Problem) tradeoff(name string, t *Tradeoff) figure {
 	memory, objective, x, y := p.units(t)
 	f := &plots.Figure{Title: p.Name + ": " + t.Name, X: x, Y: y, Bound: &plots.Bound{Name: "excluded by proof"}}
+	runs := make([][]int, 1+len(p.planners()))
 	for k, m := range p.planners() {
 		s := plots.Series{Name: m.Label, Steps: true, Points: true, Style: k} // what is found for a memory holds for more
 		for _, c := range t.Cases {
-			v := c.Cells[m.Index].Objective
+			cell, run := c.Cells[m.Index], -1
+			v := cell.Objective / objective.Size
 			if math.IsInf(v, 1) {
 				v = math.NaN()
 			}
-			s.X, s.Y = append(s.X, c.Key.Memory/memory.Size), append(s.Y, v/objective.Size)
+			if len(cell.Runs) > 0 {
+				run = cell.Runs[0].Index
+			}
+			s.X, s.Y, runs[k+1] = append(s.X, c.Key.Memory/memory.Size), append(s.Y, v), append(runs[k+1], run)
 		}
 		f.Series = append(f.Series, s)
 	}
 	for k, b := range t.bound() {
 		if !math.IsNaN(b) {
-			f.Bound.X, f.Bound.Y = append(f.Bound.X, t.Cases[k].Key.Memory/memory.Size), append(f.Bound.Y, b/objective.Size)
+			c := t.Cases[k]
+			f.Bound.X, f.Bound.Y = append(f.Bound.X, c.Key.Memory/memory.Size), append(f.Bound.Y, b/objective.Size)
+			runs[0] = append(runs[0], c.boundRun())
 		}
 	}
-	return f
+	return figure{p.Name + name, t.Name, f, runs}
+}
+
+// page returns the figure as the page's script draws it.
+func (f *figure) page() pageFigure {
+	out := pageFigure{Title: f.title, X: f.figure.X, Y: f.figure.Y, Log: f.figure.LogX, Series: []pageSeries{}}
+	add := func(name string, style, steps int, x, y []float64) {
+		s := pageSeries{Name: name, Style: style, Steps: steps, X: []float64{}, Y: []*float64{}}
+		if f.runs != nil {
+			s.Runs = f.runs[len(out.Series)]
+		}
+		for i := range x {
+			s.X, s.Y = append(s.X, *short(x[i])), append(s.Y, short(y[i]))
+		}
+		out.Series = append(out.Series, s)
+	}
+	if b := f.figure.Bound; b != nil {
+		add("proven bound", -1, -1, b.X, b.Y)
+	}
+	for _, s := range f.figure.Series {
+		add(s.Name, s.Style, 1, s.X, s.Y)
+	}
+	return out
 }

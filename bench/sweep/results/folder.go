@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -88,21 +87,6 @@ func csvTable(lines [][]string) func(io.Writer) error {
 	return func(w io.Writer) error { return csv.NewWriter(w).WriteAll(lines) }
 }
 
-// number writes x for a table: empty if it is none.
-func digits(x float64) string {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return ""
-	}
-	return Digits(x)
-}
-
-func pointer(x *float64) string {
-	if x == nil {
-		return ""
-	}
-	return digits(*x)
-}
-
 func (r *Report) methodsTable() [][]string {
 	out := [][]string{{
 		"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run",
@@ -111,18 +95,11 @@ func (r *Report) methodsTable() [][]string {
 	}}
 	for _, p := range r.Problems {
 		for _, m := range p.Methods {
-			row := []string{p.Name, m.Label, string(m.Kind)}
-			for _, n := range []int{m.Runs, m.Plans, m.Proofs, m.Infeasible, m.Stopped, m.NoPlan, m.Failed, m.NotRun} {
-				row = append(row, strconv.Itoa(n))
-			}
-			for _, q := range []float64{0, 0.25, 0.5, 0.75, 1} {
-				row = append(row, digits(m.Quantile(q)))
-			}
-			row = append(row, digits(m.ToBest), strconv.Itoa(m.Wins), strconv.Itoa(m.Alone), digits(m.BoundRatio), digits(m.MeanTime),
-				digits(m.PAR10))
-			row = append(row, strconv.Itoa(m.Certified), strconv.Itoa(m.Claimed))
+			q := m.Quantile
+			row := cells(p.Name, m.Label, m.Kind, m.Runs, m.Plans, m.Proofs, m.Infeasible, m.Stopped, m.NoPlan, m.Failed, m.NotRun,
+				q(0), q(0.25), q(0.5), q(0.75), q(1), m.ToBest, m.Wins, m.Alone, m.BoundRatio, m.MeanTime, m.PAR10, m.Certified, m.Claimed)
 			if x := m.Spread; x != nil {
-				row = append(row, strconv.Itoa(x.Cases), digits(x.Median), digits(x.Q3), digits(x.Most))
+				row = append(row, cells(x.Cases, x.Median, x.Q3, x.Most)...)
 			} else {
 				row = append(row, "0", "", "", "")
 			}
@@ -139,15 +116,13 @@ func (r *Report) casesTable() [][]string {
 	}}
 	for _, p := range r.Problems {
 		for _, c := range p.Cases {
-			bound, by := "", ""
+			by := ""
 			if c.Bound != nil {
-				bound, by = digits(c.Bound.Result.Bound.Value), c.Bound.Result.Bound.By
+				by = c.Bound.Result.Bound.By
 			}
 			for k, cell := range c.Cells {
-				out = append(out, []string{
-					p.Name, c.Instance, c.Key.SHA256, c.Limits, digits(c.Key.Memory), bound, by, p.Methods[k].Label,
-					cell.Outcome, strconv.Itoa(len(cell.Runs)), digits(cell.Objective), digits(cell.Gap), digits(cell.Time),
-				})
+				out = append(out, cells(p.Name, c.Instance, c.Key.SHA256, c.Limits, c.Key.Memory, c.bound(), by, p.Methods[k].Label,
+					cell.Outcome, len(cell.Runs), cell.Objective, cell.Gap, cell.Time))
 			}
 		}
 	}
@@ -171,23 +146,16 @@ func (r *Report) runsTable() [][]string {
 		"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "proof",
 		"claimed", "gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command",
 	}}
-	for _, runs := range r.runs {
-		n := runs.numbers()
-		out = append(out, []string{
-			runs.Problem.Name, runs.Method.Label, runs.Case.Instance, runs.Case.Limits, digits(runs.Task.Memory),
-			strconv.Itoa(runs.Task.Seed), strconv.Itoa(runs.Task.Repetition), runs.Outcome(),
-			pointer(n.objective), pointer(n.bound), n.proof, pointer(n.claimed), pointer(runs.Gap), n.ended, digits(n.time), pointer(n.cpu),
-			pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
-		})
+	for _, x := range r.runs {
+		n := x.numbers()
+		var rss *int64
+		if x.PeakRSS > 0 {
+			rss = &x.PeakRSS
+		}
+		out = append(out, cells(x.Problem.Name, x.Method.Label, x.Case.Instance, x.Case.Limits, x.Task.Memory, x.Task.Seed, x.Task.Repetition,
+			x.Outcome(), n.objective, n.bound, n.proof, n.claimed, x.Gap, n.ended, n.time, n.cpu, n.peak, rss, x.Detail, x.Command()))
 	}
 	return out
-}
-
-func rss(runs *Run) string {
-	if runs.PeakRSS == 0 {
-		return ""
-	}
-	return strconv.FormatInt(runs.PeakRSS, 10)
 }
 
 // points are the numbers of a figure.
@@ -195,12 +163,12 @@ func points(f *plots.Figure) [][]string {
 	out := [][]string{{"series", f.X, f.Y}}
 	for _, s := range f.Series {
 		for i := range s.X {
-			out = append(out, []string{s.Name, digits(s.X[i]), digits(s.Y[i])})
+			out = append(out, cells(s.Name, s.X[i], s.Y[i]))
 		}
 	}
 	if f.Bound != nil {
 		for i := range f.Bound.X {
-			out = append(out, []string{f.Bound.Name, digits(f.Bound.X[i]), digits(f.Bound.Y[i])})
+			out = append(out, cells(f.Bound.Name, f.Bound.X[i], f.Bound.Y[i]))
 		}
 	}
 	return out

@@ -431,20 +431,11 @@ func (h *History) Verdict() string {
 		count[c.Kind]++
 		names = append(names, fmt.Sprintf("%s %s in night %d (%s)", c.Kind, c.About(), c.Night, c.Versions))
 	}
-	s := "REGRESSION stands: "
+	numbers := counts(kinds, count)
 	if len(steps) > 0 {
-		s += fmt.Sprintf("%d step or slope, ", len(steps))
+		numbers = append([]string{fmt.Sprintf("%d step or slope", len(steps))}, numbers...)
 	}
-	for _, k := range kinds {
-		if count[k] > 0 {
-			s += fmt.Sprintf("%d %s, ", count[k], k)
-		}
-	}
-	s = s[:len(s)-2] + ": " + joined(names[:min(len(names), named)])
-	if n := len(names) - named; n > 0 {
-		s += fmt.Sprintf("; and %d more", n)
-	}
-	return s
+	return "REGRESSION stands: " + summed(numbers, names)
 }
 
 // RowsOf returns the rows of the nights that ran a task, in their order: entry k is of

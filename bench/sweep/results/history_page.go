@@ -35,12 +35,7 @@ func (h *History) WriteHTML(w io.Writer, sources []Source) error {
 		},
 		"limits":  func(t sweep.Task) string { return Limits(&t) },
 		"command": func(t sweep.Task) string { return Command(&t) },
-		"change": func(x *float64) string {
-			if x == nil {
-				return ""
-			}
-			return fmt.Sprintf("%+.3g %%", 100**x)
-		},
+		"change":  change,
 		"values": func(c Change) template.HTML {
 			values := changedValues(sources, c)
 			return sparkline(values, scaleOf(values), unitOf(&c))

@@ -198,9 +198,12 @@ func Gap(objective, bound float64) float64 {
 }
 
 // Digits writes a number for a table such that it is read back to the same,
-// without an exponent where digits do.
+// without an exponent where digits do; "" for what is no number.
 func Digits(x float64) string {
-	if a := math.Abs(x); a == 0 || a >= 1e-5 && a < 1e15 {
+	switch a := math.Abs(x); {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return ""
+	case a == 0 || a >= 1e-5 && a < 1e15:
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(x, 'g', -1, 64)

@@ -97,7 +97,7 @@ func TestBestBound(t *testing.T) {
 	} {
 		for range 2 {
 			facts := FactsOf(x.rows)
-			c := KeyOf(&x.rows[0].Task)
+			c := CaseOf(&x.rows[0].Task)
 			by := ""
 			if r := facts.Bound(c); r != nil {
 				by = r.Task.Method

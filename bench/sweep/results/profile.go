@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Steps is an increasing step function: Y[i] from X[i] to X[i+1]; 0 before X[0].
@@ -91,8 +92,10 @@ func (p *Problem) curve(m *Method) string {
 
 // GapDistribution returns of each method the share of its cases on which it has
 // a plan with a gap of at most x percent.
-func (p *Problem) GapDistribution() (functions []Steps) {
-	for _, m := range p.planners() {
+func (p *Problem) GapDistribution() []Steps { return p.gaps(p.planners()) }
+
+func (p *Problem) gaps(methods []*Method) (functions []Steps) {
+	for _, m := range methods {
 		f := distribution(percents(m.Gaps), m.Cases)
 		f.Label = p.curve(m)
 		functions = append(functions, f)
@@ -135,7 +138,7 @@ func (p *Problem) tradeoffs() {
 	flush := func() {
 		if len(runs) > 1 {
 			t := &Tradeoff{Name: runs[0].Instance, Cases: runs}
-			if rest := others(runs[0]); rest != "" {
+			if rest := strings.TrimPrefix(strings.TrimPrefix(Limits(&runs[0].Key), Memory(&runs[0].Key)), ", "); rest != "" {
 				t.Name += ", " + rest
 			}
 			p.Tradeoffs = append(p.Tradeoffs, t)

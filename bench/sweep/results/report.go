@@ -68,7 +68,7 @@ type Case struct {
 	Network string
 	// MemoryName is the memory as the specification has it: a percentage, or a size.
 	MemoryName string
-	Key        CaseKey
+	Key        sweep.Task // see [CaseOf]
 	// Bound is the run that proved the best bound, Best the one with the best
 	// plan, Infeasible one that proved that there is none; nil: none did.
 	Bound, Best, Infeasible *Run
@@ -251,7 +251,7 @@ func (r *Report) add(p *Problem, list []*sweep.Row, facts Facts, n *Night) {
 func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 	var contestants []Configuration
 	methods := map[Configuration]*Method{}
-	cases := map[CaseKey]*Case{}
+	cases := map[sweep.Task]*Case{}
 	for _, row := range list {
 		who := ConfigurationOf(&row.Task)
 		if methods[who] == nil {
@@ -261,7 +261,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 		if row.Result != nil {
 			methods[who].Kind = row.Result.Kind
 		}
-		key := KeyOf(&row.Task)
+		key := CaseOf(&row.Task)
 		if cases[key] == nil || row.Result != nil && InstanceName(row) < cases[key].Instance {
 			c := &Case{Key: key, Instance: InstanceName(row), Limits: Limits(&row.Task), MemoryName: cmp.Or(row.Task.MemoryName, Memory(&row.Task))}
 			c.Network = c.Instance
@@ -308,7 +308,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 		}
 	}
 	for _, t := range n.Missing() {
-		c, m := cases[KeyOf(&t)], methods[ConfigurationOf(&t)]
+		c, m := cases[CaseOf(&t)], methods[ConfigurationOf(&t)]
 		if c != nil && m != nil {
 			c.Cells[m.Index].Outcome = notRun
 		}
@@ -318,10 +318,10 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 
 // addRuns puts every row into its cell, and all of them in the order of cases,
 // methods, seeds and repetitions.
-func (p *Problem) addRuns(r *Report, list []*sweep.Row, cases map[CaseKey]*Case, methods map[Configuration]*Method) {
+func (p *Problem) addRuns(r *Report, list []*sweep.Row, cases map[sweep.Task]*Case, methods map[Configuration]*Method) {
 	first := len(r.runs)
 	for _, row := range list {
-		c := cases[KeyOf(&row.Task)]
+		c := cases[CaseOf(&row.Task)]
 		runs := &Run{Row: row, Problem: p, Method: methods[ConfigurationOf(&row.Task)], Case: c}
 		runs.Reason, runs.Detail = Failure(row)
 		c.Cells[runs.Method.Index].Runs = append(c.Cells[runs.Method.Index].Runs, runs)
@@ -581,15 +581,4 @@ func (p *Problem) failures() {
 			p.Failures = append(p.Failures, *by[reason])
 		}
 	}
-}
-
-// others writes the limits of a case beside the memory.
-func others(c *Case) string {
-	t := sweep.Task{
-		Problem: c.Key.Problem, Memory: c.Key.Memory, Bandwidth: c.Key.Bandwidth,
-		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, Replicas: c.Key.Replicas, MemoryModel: c.Key.MemoryModel,
-		MicroBatches: c.Key.MicroBatches, Placement: c.Key.Placement, Minimised: c.Key.Minimised,
-		Model: c.Key.Model,
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(Limits(&t), Memory(&t)), ", ")
 }

@@ -56,7 +56,7 @@ var functions = template.FuncMap{
 	"percent": percent, "seconds": seconds, "bytes": platform.FormatBytes, "command": Command, "count": platform.Count[int],
 	"float64":  func(n int64) float64 { return float64(n) },
 	"task":     func(f Finding) *sweep.Task { return &f.Task },
-	"ratio":    func(x float64) string { return written(x, "%.4f") },
+	"ratio":    factor,
 	"day":      func(r *Report) string { return r.Started.UTC().Format("2006-01-02 15:04") },
 	"moment":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 	"clock":    func(r *Report) string { return r.Finished.UTC().Format("2006-01-02 15:04 MST") },
@@ -75,6 +75,7 @@ var functions = template.FuncMap{
 // mostFindings are listed on the page; the rest is in the comparison's JSON.
 const mostFindings = 500
 
+// written writes a number, and – for what is none.
 func written(x float64, format string) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "–"
@@ -82,17 +83,10 @@ func written(x float64, format string) string {
 	return fmt.Sprintf(format, x)
 }
 
+func factor(x float64) string { return written(x, "%.4f") }
+
 // percent writes a share in percent.
-func percent(x any) string {
-	v, ok := x.(float64)
-	if p, isPointer := x.(*float64); isPointer {
-		v, ok = *p, true
-	}
-	if !ok || math.IsNaN(v) {
-		return "–"
-	}
-	return fmt.Sprintf("%.3f %%", 100*v)
-}
+func percent(x float64) string { return written(100*x, "%.3f %%") }
 
 func seconds(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
@@ -179,8 +173,8 @@ func (r *Run) numbers() (n numbers) {
 // it small.
 type pageData struct {
 	Problems []pageProblem `json:"problems"`
-	// Runs are the columns of all runs, each by index.
-	Runs pageRuns `json:"runs"`
+	// Runs are the columns of all runs, each by index, under the letters of [Run.cells].
+	Runs map[string][]any `json:"runs"`
 }
 
 type pageProblem struct {
@@ -224,33 +218,6 @@ type pageSeries struct {
 	Runs  []int      `json:"runs,omitempty"` // of the points
 }
 
-type pageRuns struct {
-	Problem  []int      `json:"p"`
-	Method   []int      `json:"m"`
-	Case     []int      `json:"c"`
-	Outcome  []string   `json:"o"`
-	Value    []*float64 `json:"v"` // objective
-	Bound    []*float64 `json:"b"`
-	By       []string   `json:"by"`
-	Proof    []string   `json:"pf"` // of the bound
-	Claimed  []*float64 `json:"cl"`
-	Ended    []string   `json:"en"`
-	Gap      []*float64 `json:"g"`
-	Time     []float64  `json:"t"`
-	CPU      []*float64 `json:"cpu"`
-	Peak     []*float64 `json:"pk"`
-	RSS      []int64    `json:"rss"`
-	Seed     []int      `json:"s"`
-	Repeated []int      `json:"n"`
-	Stopped  []int      `json:"st"` // 1: the time is where it was stopped
-	Failed   []int      `json:"fl"` // 1: did not end as it should, 2: ended without plan or bound
-	Proved   []int      `json:"pr"`
-	Won      []int      `json:"win"` // 1: its method has the best plan of the case
-	Detail   []string   `json:"d"`
-	Command  []string   `json:"cmd"`
-	Task     []string   `json:"id"`
-}
-
 // short rounds a number to nine digits, so that the page is not made of digits
 // that nobody reads; nil for what is none.
 func short(x float64) *float64 {
@@ -272,12 +239,14 @@ func shorter(x *float64) *float64 {
 }
 
 func (r *Report) data() pageData {
-	d := pageData{Problems: []pageProblem{}}
+	d := pageData{Problems: []pageProblem{}, Runs: map[string][]any{}}
 	for _, p := range r.Problems {
 		d.Problems = append(d.Problems, p.data())
 	}
-	for _, runs := range r.runs {
-		d.Runs.add(runs)
+	for _, x := range r.runs {
+		for name, v := range x.cells() {
+			d.Runs[name] = append(d.Runs[name], v)
+		}
 	}
 	return d
 }
@@ -288,10 +257,7 @@ func (p *Problem) data() pageProblem {
 		d.Methods, d.Bounds = append(d.Methods, m.Label), append(d.Bounds, m.OnlyBounds())
 	}
 	for _, c := range p.Cases {
-		x := pageCase{Instance: c.Instance, Limits: c.Limits, Memory: c.Key.Memory, BoundRun: -1}
-		if c.Bound != nil {
-			x.Bound, x.BoundRun = short(c.Bound.Result.Bound.Value), c.Bound.Index
-		}
+		x := pageCase{Instance: c.Instance, Limits: c.Limits, Memory: c.Key.Memory, Bound: short(c.bound()), BoundRun: c.boundRun()}
 		for _, cell := range c.Cells {
 			first := -1
 			if len(cell.Runs) > 0 {
@@ -302,60 +268,17 @@ func (p *Problem) data() pageProblem {
 		d.Cases = append(d.Cases, x)
 	}
 	d.Small = p.small()
-	d.Figures = []pageFigure{
-		p.steps("Gap to the best proven bound", "gap of at most (%)", false, p.GapDistribution()),
-		p.steps("Performance profile: "+p.Word, p.Word+" within a factor of the best", true, p.ObjectiveProfile()),
-		p.steps("Performance profile: time to a plan within 1 % of the best", "time within a factor of the least", true, p.TimeProfile()),
-	}
-	for _, t := range p.Tradeoffs {
-		d.Tradeoffs = append(d.Tradeoffs, p.tradeoffData(t))
+	for _, f := range p.figures() {
+		if f.runs == nil {
+			d.Figures = append(d.Figures, f.page())
+		} else {
+			d.Tradeoffs = append(d.Tradeoffs, f.page())
+		}
 	}
 	return d
 }
 
-// steps is a figure of shares; all begin at the least x of any, and end at the
-// largest.
-func (p *Problem) steps(title, x string, log bool, functions []Steps) pageFigure {
-	f := pageFigure{Title: title, X: x, Y: "cases (%)", Log: log, Series: []pageSeries{}}
-	for k, s := range functions {
-		series := pageSeries{Name: s.Label, Style: k, Steps: 1, X: []float64{}, Y: []*float64{}}
-		for i := range s.X {
-			series.X, series.Y = append(series.X, *short(s.X[i])), append(series.Y, short(100*s.Y[i]))
-		}
-		f.Series = append(f.Series, series)
-	}
-	return f
-}
-
-func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
-	memory, objective, x, y := p.units(t)
-	f := pageFigure{Title: t.Name, X: x, Y: y, Series: []pageSeries{}}
-	bound := pageSeries{Name: "proven bound", Style: -1, Steps: -1}
-	for k, b := range t.bound() {
-		c := t.Cases[k]
-		bound.X, bound.Y = append(bound.X, *short(c.Key.Memory / memory.Size)), append(bound.Y, short(b/objective.Size))
-		runs := -1
-		if c.Bound != nil {
-			runs = c.Bound.Index
-		}
-		bound.Runs = append(bound.Runs, runs)
-	}
-	f.Series = append(f.Series, bound)
-	for k, m := range p.planners() {
-		s := pageSeries{Name: m.Label, Style: k, Steps: 1}
-		for _, c := range t.Cases {
-			cell, runs := c.Cells[m.Index], -1
-			if len(cell.Runs) > 0 {
-				runs = cell.Runs[0].Index
-			}
-			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)),
-				append(s.Runs, runs)
-		}
-		f.Series = append(f.Series, s)
-	}
-	return f
-}
-
+// failed returns 1 if the run did not end as it should, 2 if it ended without plan or bound.
 func (r *Run) failed() int {
 	switch r.Reason {
 	case "":
@@ -366,23 +289,26 @@ func (r *Run) failed() int {
 	return 1
 }
 
-func (d *pageRuns) add(r *Run) {
+// cells are what the page's script shows of a run, by its letters for them.
+func (r *Run) cells() map[string]any {
 	n := r.numbers()
 	detail := r.Detail
 	if detail == "" && r.Result != nil {
 		detail = r.Result.Note
 	}
-	d.Problem, d.Method, d.Case = append(d.Problem, r.Problem.Index), append(d.Method, r.Method.Index), append(d.Case, r.Case.Index)
-	d.Outcome, d.Detail, d.Command, d.Task = append(d.Outcome, r.Outcome()), append(d.Detail, detail), append(d.Command, r.Command()),
-		append(d.Task, r.ID)
-	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by),
-		append(d.Gap, shorter(r.Gap))
-	d.Proof, d.Claimed, d.Ended = append(d.Proof, n.proof), append(d.Claimed, shorter(n.claimed)), append(d.Ended, n.ended)
-	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)),
-		append(d.RSS, r.PeakRSS)
-	d.Seed, d.Repeated = append(d.Seed, r.Task.Seed), append(d.Repeated, r.Task.Repetition)
-	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(Stopped(r.Row))), append(d.Failed, r.failed()), append(d.Proved, bit(Proved(r.Row)))
-	d.Won = append(d.Won, bit(r.Case.Cells[r.Method.Index].Won))
+	return map[string]any{
+		"p": r.Problem.Index, "m": r.Method.Index, "c": r.Case.Index,
+		"o": r.Outcome(), "d": detail, "cmd": r.Command(), "id": r.ID,
+		"v": shorter(n.objective), "b": shorter(n.bound), "by": n.by, "g": shorter(r.Gap),
+		"pf": n.proof, // of the bound
+		"cl": shorter(n.claimed), "en": n.ended,
+		"t": short(n.time), "cpu": shorter(n.cpu), "pk": shorter(n.peak), "rss": r.PeakRSS,
+		"s": r.Task.Seed, "n": r.Task.Repetition,
+		"st":  bit(Stopped(r.Row)), // the time is where it was stopped
+		"fl":  r.failed(),
+		"pr":  bit(Proved(r.Row)),
+		"win": bit(r.Case.Cells[r.Method.Index].Won),
+	}
 }
 
 // slots reports whether the problem counts memory in slots.

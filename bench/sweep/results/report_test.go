@@ -167,7 +167,7 @@ func TestNotAsked(t *testing.T) {
 		}
 	}
 	n.Rows = slices.DeleteFunc(n.Rows, func(r *sweep.Row) bool {
-		return r.Task.Method == "floating" && KeyOf(&r.Task) == KeyOf(&left.Task)
+		return r.Task.Method == "floating" && CaseOf(&r.Task) == CaseOf(&left.Task)
 	})
 	p := NewReport(n, nil).Problems[0]
 	curves := map[string]Steps{}

@@ -25,9 +25,9 @@ const spreadShift = 1e-3
 // SpreadOf returns the spread of runs of one method; nil where no case has several.
 // O(n log n).
 func SpreadOf(list []*sweep.Row) *Spread {
-	times := map[CaseKey][]float64{}
+	times := map[sweep.Task][]float64{}
 	for _, r := range list {
-		c := KeyOf(&r.Task)
+		c := CaseOf(&r.Task)
 		times[c] = append(times[c], Time(r))
 	}
 	var ratios []float64

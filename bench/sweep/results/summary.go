@@ -72,26 +72,24 @@ func Summarise(dir string, tasks []sweep.Task, n worker.Snapshot) (*Summary, err
 }
 
 func (sum *Summary) count(r *sweep.Row) {
-	counts := sum.Problems[r.Task.Problem]
-	if counts == nil {
-		counts = statusCounts{}
-		sum.Problems[r.Task.Problem] = counts
+	n := sum.Problems[r.Task.Problem]
+	if n == nil {
+		n = statusCounts{}
+		sum.Problems[r.Task.Problem] = n
 	}
-	if f := r.Failure; f != nil {
-		counts["failed"]++
-		sum.Failures = append(sum.Failures, failureLine{
-			r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, f.Reason,
-			f.Detail,
-		})
+	line := failureLine{r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, MethodFailed, ""}
+	switch f := r.Failure; {
+	case f != nil:
+		n["failed"]++
+		line.Reason, line.Detail = f.Reason, f.Detail
+	case r.Result.Status == solve.Failed:
+		n[string(solve.Failed)]++
+		line.Detail = r.Result.Error
+	default:
+		n[string(r.Result.Status)]++
 		return
 	}
-	counts[string(r.Result.Status)]++
-	if r.Result.Status == solve.Failed {
-		sum.Failures = append(sum.Failures, failureLine{
-			r.ID, r.Task.Problem, r.Task.Method, r.Task.Instance, r.Task.MemoryName, MethodFailed,
-			r.Result.Error,
-		})
-	}
+	sum.Failures = append(sum.Failures, line)
 }
 
 // Print writes a summary for a person.
@@ -105,6 +103,7 @@ func (sum *Summary) Print(w io.Writer) {
 		head = append(head, x)
 	}
 	t := render.Table(w, head, 2, 3, 4, 5, 6, 7, 8)
+	done := 0
 	for _, p := range slices.Sorted(maps.Keys(sum.Problems)) {
 		all := 0
 		row := table.Row{p, 0}
@@ -114,15 +113,10 @@ func (sum *Summary) Print(w io.Writer) {
 			row = append(row, n)
 		}
 		row[1] = all
+		done += all
 		t.AppendRow(row)
 	}
 	t.Render()
-	done := 0
-	for _, counts := range sum.Problems {
-		for _, n := range counts {
-			done += n
-		}
-	}
 	fmt.Fprintf(w, "\n%s: %d of %s done, %d in this run (%s); rows in %s\n", sum.Sweep, done, platform.Count(sum.Tasks, "task"), sum.New,
 		progress.Duration(time.Duration(sum.Wall*float64(time.Second))), filepath.Join(sum.Folder, "rows.jsonl"))
 	for i, f := range sum.Failures {
@@ -143,20 +137,10 @@ func (sum *Summary) verdict() string {
 	var names []string
 	for _, f := range sum.Failures {
 		count[f.Reason]++
-		if len(names) < named {
-			names = append(names, fmt.Sprintf("%s %s on %s", f.Problem, f.Method, f.Instance))
-		}
+		names = append(names, fmt.Sprintf("%s %s on %s", f.Problem, f.Method, f.Instance))
 	}
-	var reasons []string
-	for _, r := range slices.Sorted(maps.Keys(count)) {
-		reasons = append(reasons, fmt.Sprintf("%d %s", count[r], r))
-	}
-	s := fmt.Sprintf("FAILED %d of %s: %s: %s", len(sum.Failures), platform.Count(sum.Tasks, "task"), strings.Join(reasons, ", "),
-		strings.Join(names, "; "))
-	if n := len(sum.Failures) - len(names); n > 0 {
-		s += fmt.Sprintf("; and %d more", n)
-	}
-	return s
+	return fmt.Sprintf("FAILED %d of %s: %s", len(sum.Failures), platform.Count(sum.Tasks, "task"),
+		summed(counts(slices.Sorted(maps.Keys(count)), count), names))
 }
 
 // Estimate is what bench run --dry-run prints.

@@ -71,14 +71,14 @@ var layouts = []layout{
 		}
 		return fmt.Sprintf("%d of %d", proofs, runs)
 	}},
-	{"time", "time until the %s was found or proved, s", "mean", func(e entry) string { return clock(e.is.Time) }, func(list []entry) string {
-		return clock(shiftedGeometricMean(finite(list, func(e entry) float64 {
-			if e.is.Stopped {
-				return math.NaN()
-			}
-			return e.is.Time
-		}), timeShift))
-	}},
+	{
+		"time", "time until the %s was found or proved, s", "mean",
+		func(e entry) string { return written(e.is.Time, "%.2f") },
+		func(list []entry) string {
+			ended := slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return e.is.Stopped })
+			return written(shiftedGeometricMean(finite(ended, func(e entry) float64 { return e.is.Time }), timeShift), "%.2f")
+		},
+	},
 }
 
 // gapShift is that of the mean of gaps.
@@ -293,29 +293,21 @@ func (c *Case) bound() float64 {
 	return c.Bound.Result.Bound.Value
 }
 
+// boundRun is the index of the run that proved it; -1: none did.
+func (c *Case) boundRun() int {
+	if c.Bound == nil {
+		return -1
+	}
+	return c.Bound.Index
+}
+
 // write writes an objective: milliseconds, below a second with two decimals, or bytes.
 func (p *Problem) write(x float64) string {
 	switch {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		return "–"
 	case plan.MinimisesMemory(p.Name):
-		return fmt.Sprintf("%.0f", x)
+		return written(x, "%.0f")
 	case x < 1:
-		return fmt.Sprintf("%.2f", 1e3*x)
+		return written(1e3*x, "%.2f")
 	}
-	return fmt.Sprintf("%.1f", 1e3*x)
-}
-
-func clock(x float64) string {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f", x)
-}
-
-func factor(x float64) string {
-	if math.IsNaN(x) {
-		return "–"
-	}
-	return fmt.Sprintf("%.4f", x)
+	return written(1e3*x, "%.1f")
 }

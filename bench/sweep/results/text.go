@@ -150,8 +150,6 @@ func state(stands bool) string {
 	return "over"
 }
 
-func joined(names []string) string { return strings.Join(names, "; ") }
-
 // listed writes versions for people.
 func listed(versions []string) string {
 	if len(versions) == 0 || versions[0] == "" {

@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,12 +38,7 @@ func (r *Report) failedByReason() string {
 			count[x.Reason]++
 		}
 	}
-	var parts []string
-	for reason, n := range count {
-		parts = append(parts, fmt.Sprintf("%d %s", n, reason))
-	}
-	slices.Sort(parts)
-	return cmp.Or(strings.Join(parts, ", "), "none")
+	return cmp.Or(strings.Join(counts(slices.Sorted(maps.Keys(count)), count), ", "), "none")
 }
 
 // Column is a night next to others.
@@ -179,13 +175,8 @@ func (p *Problem) small() pageFigure {
 	slices.SortStableFunc(best, func(a, b *Method) int { return cmp.Or(cmp.Compare(b.Wins, a.Wins), cmp.Compare(a.ToBest, b.ToBest)) })
 	best = best[:min(len(best), mostCurves)]
 	slices.SortFunc(best, func(a, b *Method) int { return cmp.Compare(a.Index, b.Index) })
-	var functions []Steps
-	for _, m := range best {
-		f := distribution(percents(m.Gaps), m.Cases)
-		f.Label = p.curve(m)
-		functions = append(functions, f)
-	}
-	return p.steps(p.Name, "gap of at most (%)", false, functions)
+	f := p.shares("", p.Name, "gap of at most (%)", p.gaps(best))
+	return f.page()
 }
 
 // leastGap is the gap below which there is none.
