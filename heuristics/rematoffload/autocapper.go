@@ -13,22 +13,19 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// Of autocapper: how many limits it tries, and the slots of rematerialization
-// ([004] 4.1.4).
+// Constants of autocapper: the number of limits that it tries, and the slots of rematerialization ([004] 4.1.4).
 const (
 	cappers     = 40
 	capperSlots = 500
 )
 
-// Autocapper rematerializes as if there was more memory and offloads what is too
-// much ([004] 4.3): for 40 limits from the memory to what keeping everything
-// takes, capper offloads of the best persistent sequence the lowest activation
-// that is stored when memory is highest, until the sequence fits. The best plan
-// is kept. Tensors that are stored at the peak but not over the loss are passed
-// over (OR.2). Without recomputation it offloads a prefix, as GREEDY does.
+// Autocapper rematerializes for more memory than available and offloads the excess ([004] 4.3). It tries 40 limits
+// from the memory to that of keeping everything. For each, capper repeatedly offloads, of the best persistent
+// sequence, the lowest activation that is stored when memory is highest, until the sequence fits. The best plan is
+// kept. Tensors that are stored at the peak but not over the loss are skipped (OR.2). Without recomputation it
+// offloads a prefix, as GREEDY does.
 //
-// An error wraps plan.ErrNoPlan. O(N³·500) for the sequences, then 40 cappers of
-// O(N) rounds over the steps.
+// The error wraps plan.ErrNoPlan. O(N³·500) for the sequences, then 40 cappers of O(N) rounds over the steps.
 func Autocapper(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "autocapper", c, p, (*instance).autocapper)
 }
@@ -54,14 +51,14 @@ func (in *instance) autocapper(ctx context.Context) (best *view.Schedule, err er
 		}
 		found, err := k.Plan(limit)
 		if err != nil || found.Claims.Makespan == last {
-			continue // not even so much is enough, or the sequence before
+			continue // this limit is too small, or the sequence is unchanged
 		}
 		last = found.Claims.Makespan
 		if s, ok := in.capper(view.StepsOf(found.Ops)); ok && (best == nil || s.Makespan < best.Makespan) {
 			best = s
 		}
 	}
-	// Sizes rounded up to slots may hide that everything can be kept.
+	// Sizes rounded up to slots may hide that keeping everything fits.
 	if s, ok := in.capper(in.keepAll()); ok && (best == nil || s.Makespan < best.Makespan) {
 		best = s
 	}
@@ -71,7 +68,7 @@ func (in *instance) autocapper(ctx context.Context) (best *view.Schedule, err er
 	return best, nil
 }
 
-// keepAll is F_all 1 .. F_all N, B_N .. B_1.
+// keepAll returns the steps F_all 1 .. F_all N, B_N .. B_1.
 func (in *instance) keepAll() []view.Step {
 	steps := make([]view.Step, 0, 2*in.N)
 	for l := 1; l <= in.N; l++ {
@@ -83,7 +80,7 @@ func (in *instance) keepAll() []view.Step {
 	return steps
 }
 
-// capper offloads what is too much of a sequence; false if that is not enough.
+// capper offloads the excess of a sequence; it returns false if the sequence still does not fit.
 func (in *instance) capper(steps []view.Step) (*view.Schedule, bool) {
 	r, ok := view.NewProfile(in.Instance, steps)
 	if !ok {

@@ -13,17 +13,14 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// Opportunist keeps the link busy ([004] 4.3): F_all of the first layer, whose
-// input and output are offloaded, the next layers without keeping anything until
-// these transfers have ended, F_all again, and so on until the rest can be
-// computed in memory without transfers. B of the layers of each group are then
-// computed by the best persistent rematerialization.
+// Opportunist keeps the link busy ([004] 4.3). It runs F_all of the first layer, whose input and output are
+// offloaded, then the next layers without keeping anything until these transfers have ended, then F_all again, and
+// so on. It stops when the rest can be computed in memory without transfers. The B of the layers of each group are
+// then computed by the best persistent rematerialization.
 //
-// The thesis leaves open when the rest "can be entirely performed in memory": here,
-// when everything of it can be kept. The transfers of a group are taken to start
-// when their tensors are there; the plan is then re-timed as all plans are. An
-// error wraps plan.ErrNoPlan when a group does not fit. O(N) and a
-// remat.Persistent for each group.
+// The thesis leaves open when the rest "can be entirely performed in memory": here, when all of it can be kept.
+// The transfers of a group start when their tensors have been computed; the plan is then re-timed as all plans
+// are. The error wraps plan.ErrNoPlan when a group does not fit. O(N) and a remat.Persistent for each group.
 func Opportunist(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "opportunist", c, p, (*instance).opportunist)
 }
@@ -59,7 +56,7 @@ func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {
 			clock += in.UF[s]
 		}
 	}
-	// The rest, s..N, is kept; then each group, last one first.
+	// The rest, s..N, is kept; then each group follows, the last one first.
 	for l := s; l <= in.N; l++ {
 		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(l)})
 	}
@@ -88,7 +85,7 @@ func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {
 	return out, nil
 }
 
-// fits reports whether F_all s .. B_s fit beside the input of layer s. O(N).
+// fits reports whether F_all s .. B_s fit in addition to the input of layer s. O(N).
 func (in *instance) fits(s int) bool {
 	kept := in.A[s-1]
 	for l := s; l <= in.N; l++ {
@@ -100,8 +97,7 @@ func (in *instance) fits(s int) bool {
 	return true
 }
 
-// group is the steps of B_t .. B_{s+1} from ā_s, beside a_{s-1} unless it can
-// come later.
+// group returns the steps of B_t .. B_{s+1} from ā_s, while a_{s-1} is resident unless it can be fetched later.
 func (in *instance) group(ctx context.Context, s, t int) ([]view.Step, error) {
 	if s == t {
 		return nil, nil

@@ -11,28 +11,25 @@ import (
 	"workbench/model/proof"
 )
 
-// MostOptimumLayers is the length of the longest chain that Optimum searches.
+// MostOptimumLayers limits the chains that Optimum searches.
 const MostOptimumLayers = 14
 
-// optimumStates are the most partial plans that Optimum keeps, and parts of bounds: some
-// 150 bytes each.
+// optimumStates limits the partial plans, and the parts of bounds, that Optimum keeps: some 150 bytes each.
 const optimumStates = 1 << 22
 
-// Optimum returns a plan of least makespan of all plans that the rules allow, with
-// proof, for chains of at most MostOptimumLayers layers and a link. It is A* over
-// the states in which a partial plan can be at the ends of its operations: see
-// place for the states, walk for the steps and outlook for the bound that directs
-// it. Of two ways to a state the later one is dropped, and so are states that
-// cannot lead to a better plan than start, nil being none; so the least that is
-// left is a bound at any time, which is kept when ctx ends or memory does.
+// Optimum returns a plan of minimum makespan among all plans that the rules allow, with proof, for chains of at
+// most MostOptimumLayers layers and a link. It is A* over the states of a partial plan at the ends of its
+// operations: see place for the states, walk for the steps and outlook for the lower bound. Of two paths to a
+// state the later one is dropped, and so are states that cannot lead to a better plan than start; nil is no plan.
+// The minimum bound of the open states is therefore a lower bound at any time, which is returned when ctx ends or
+// memory is exhausted.
 //
-// gap is the part of the makespan by which the plan may miss the optimum. The
-// optimum is the infimum: an offload that ends when a computation starts
-// that uses its tensor has to end a little later, which the plan does by twice
+// gap is the fraction of the makespan by which the plan may exceed the optimum. The optimum is an infimum: an
+// offload that ends when a computation that uses its tensor starts must end slightly later, in the plan by twice
 // plan.Tolerance. The errors are those of view.New, or wrap ErrNoPlan.
 //
-// Exponential in the layers: networks joined to 8 segments take some hundred to some
-// hundred thousand states; of those of 14 layers some are closed in a minute. The method is ours.
+// The time is exponential in the layers: networks joined to 8 segments take some hundred to some hundred thousand
+// states; some with 14 layers are solved within a minute. The method is of this project.
 func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*proof.Optimum, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -60,8 +57,8 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 				r.Plan = found
 			}
 		}
-		// Each computation and transfer adds one time, and each is in the plan at most
-		// once for each of the 2N sets between backwards.
+		// Each computation and transfer adds one time, and each is in the plan at most once for each of the 2N
+		// sets between backwards.
 		if low := plan.RoundDown(w.low, 16*in.N*in.N+16); low > r.Value {
 			r.Raise(low, "state")
 			r.Why = w.excluded.Shares()
@@ -74,6 +71,6 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	return r, nil
 }
 
-// optimumTolerance is what the plan may miss the infimum by: twice plan.Tolerance a
-// transfer that has to end after a computation has started.
+// optimumTolerance is the amount by which the plan may exceed the infimum: twice plan.Tolerance for each transfer
+// that must end after a computation has started.
 const optimumTolerance = 100 * plan.Tolerance

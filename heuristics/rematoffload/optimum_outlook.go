@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// What is known of ā_ℓ at a label.
+// The state of ā_ℓ at a label.
 const (
-	here      = iota // stored, or will be without doing more
-	copied           // and on the host, too
-	onHost           // there alone
-	lost             // it has to be computed
-	forgotten        // F_ℓ has to run before the next backward
+	here      = iota // stored, or will be without further operations
+	copied           // and also on the host
+	onHost           // only on the host
+	lost             // must be recomputed
+	forgotten        // F_ℓ must run before the next backward
 )
 
-// A scene is what of a place counts for bounds: four bits a layer, and a_0 as layer 0,
-// and above them the next backward that has not started.
+// scene packs the part of a state that its lower bound depends on: four bits per layer, with a_0 as layer 0, and
+// above them the next backward that has not started.
 type scene uint64
 
 func (s scene) digit(l int) int { return int(s >> (4 * l) & 15) }
 
-// A split is what has to be done before and after the start of B_k in one of the ways to
-// share the saved tensors out among memory, link and device.
+// split is the work before and after the start of B_k, for one assignment of the saved tensors to memory, link and
+// device.
 type split struct {
-	computed, sent float64 // seconds on the device and the link before
-	again, fetched float64 // after; fetched with the backwards that follow
-	flying         float64 // of what is on its way then
+	computed, sent float64 // seconds on the device and on the link before B_k
+	again, fetched float64 // after B_k; fetched together with the following backwards
+	flying         float64 // of the transfers that run at its start
 }
 
-// bound is the least makespan if the device and the link are free at these times.
+// bound returns the minimum makespan if the device and the link are free at these times.
 func (x *split) bound(device, link float64) float64 {
 	start := device + x.computed
 	if x.sent > 0 {
@@ -41,10 +41,10 @@ func (x *split) bound(device, link float64) float64 {
 	return bound
 }
 
-// A front is the splits at the start of B_k, but for those that are worse in all.
+// front is the set of nondominated splits at the start of B_k.
 type front []split
 
-// scene looks at a place.
+// scene returns the key of a state, and the next backward that has not started.
 func (b *board) scene(x *place) (s scene, next int) {
 	next = int(x.next)
 	if x.op == backward {
@@ -68,7 +68,7 @@ func (b *board) scene(x *place) (s scene, next int) {
 		return lost
 	}
 	s = scene(next)<<60 | status(0)
-	reaches := true // F_ℓ has to run before the next backward if nothing holds its output
+	reaches := true // F_ℓ must run before the next backward if nothing holds its output
 	for l := next; l >= 1; l-- {
 		is := status(b.saved(l))
 		if is == lost && reaches && (l == next || l < b.N && status(l) == lost) {
@@ -81,17 +81,15 @@ func (b *board) scene(x *place) (s scene, next int) {
 	return s, next
 }
 
-// outlook is a lower bound on the makespan of every plan that goes on from a label.
-// It is that of view.Bounds, with whole tensors and what the label knows. At the
-// start of B_k, for every k that is to come, each ā_ℓ with ℓ < k is stored, or it
-// is fetched later, having been sent before, or F_all ℓ runs later; a_0 is stored or
-// fetched. What is stored fits beside what B_k needs. Before, the device computes what has
-// been forgotten, the backwards above k and what is stored though it had been lost,
-// from the end of what runs now; and the link carries what is sent and what is stored that was only
-// on the host. After, the device computes the other backwards and what is computed again;
-// and each ā_ℓ that is fetched arrives before B_ℓ, …, B_1.
+// outlook returns a lower bound on the makespan of every plan that extends a label. It is that of view.Bounds,
+// with whole tensors and the facts of the label. Consider the start of a later B_k. Each ā_ℓ with ℓ < k is then
+// stored, or it is fetched later, having been sent before, or F_all ℓ runs later; a_0 is stored or fetched. The
+// stored tensors fit together with the requirement of B_k. Before, from the end of the running operations, the
+// device recomputes the forgotten tensors, runs the backwards above k, and recomputes lost tensors that are
+// stored. The link transfers what is sent, and what is stored but was only on the host. After, the device runs the
+// other backwards and the recomputations, and each ā_ℓ that is fetched arrives before B_ℓ, …, B_1.
 //
-// O(splits · layers); the splits are found once for each scene.
+// O(splits · layers); the splits are computed once for each scene.
 func (w *walk) outlook(l *label) float64 {
 	s, next := w.scene(&l.place)
 	fronts, ok := w.scenes[s]
@@ -123,7 +121,7 @@ func (w *walk) outlook(l *label) float64 {
 // split returns the fronts of a scene, by k. Exponential in the layers.
 func (w *walk) split(s scene, next int) []front {
 	fronts := make([]front, next+1)
-	device := w.uB[w.N] - w.uB[next] // at least, at every place with this scene
+	device := w.uB[w.N] - w.uB[next] // at least, in every state with this scene
 	for l := 1; l <= w.N; l++ {
 		if is := s.digit(l); next < w.N || is != lost && is != forgotten {
 			device += w.UF[l]
@@ -134,25 +132,25 @@ func (w *walk) split(s scene, next int) []front {
 		room := w.Memory - w.A[k-1] - w.NeedBackward(k)
 		d.layer(next, room, split{computed: w.uB[next] - w.uB[k], again: w.uB[k]}, 0)
 		if fronts[k] = d.found; d.cut {
-			fronts[k] = front{{}} // which says nothing
+			fronts[k] = front{{}} // the trivial bound
 		}
 		w.splits += len(d.found)
 	}
 	return fronts
 }
 
-// A divider lists the splits at the start of B_k that may lead below the target.
+// divider enumerates the splits at the start of B_k that may lead below the target.
 type divider struct {
 	*walk
 	scene  scene
 	k      int
-	device float64 // no place with this scene has it free before
+	device float64 // no state with this scene has it free earlier
 	found  front
 	tried  int
-	cut    bool // the time is over
+	cut    bool // the time limit was reached
 }
 
-// layer chooses for ā_l and those below; arrived is how long the link fetches so far.
+// layer assigns ā_l and the tensors below it; arrived is the transfer time of the prefetches so far.
 func (d *divider) layer(l int, room float64, x split, arrived float64) {
 	if d.tried++; d.tried&0xfff == 0 && d.ctx.Err() != nil {
 		d.cut = true
@@ -209,7 +207,7 @@ func (d *divider) layer(l int, room float64, x split, arrived float64) {
 	d.layer(l-1, room, moved, arrived)
 }
 
-// input chooses for a_0.
+// input assigns a_0.
 func (d *divider) input(room float64, x split, arrived float64) {
 	size, moved := d.size[0], x
 	if d.k == 1 {
@@ -235,7 +233,7 @@ func (d *divider) input(room float64, x split, arrived float64) {
 	}
 }
 
-// add keeps a split unless another one is no worse in anything.
+// add keeps a split unless another one dominates it.
 func (d *divider) add(x split) {
 	for i := range d.found {
 		if d.found[i].dominates(&x) {

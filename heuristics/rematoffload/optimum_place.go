@@ -6,7 +6,7 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// A tensors is a set of tensors: a_i is number i < N, ā_i number N−1+i, ā_0 being a_0.
+// tensors is a set of tensors: a_i is number i < N, ā_i number N−1+i, ā_0 being a_0.
 type tensors uint32
 
 func (s tensors) has(v int) bool { return s>>v&1 == 1 }
@@ -22,30 +22,29 @@ const (
 const (
 	sending  = iota + 1
 	holding  // sent, but kept until a computation that uses it has started
-	fetching // its space is taken
+	fetching // its memory is allocated
 )
 
-// A place is what the past of a partial plan leaves to its future, but for times.
-// F_none is F_ck followed by a discard, and a discard is put off until something
-// needs the space: it happens before the computation that runs then.
+// place is the state of a partial plan, without times. F_none is F_ck followed by a discard. Discards are delayed
+// until memory is needed: they precede the computation that runs then.
 type place struct {
-	stored, host tensors // what can still be read
-	next         int8    // the next backward, or the one that runs
+	stored, host tensors // tensors that can be read
+	next         int8    // the next backward, or the running one
 	op, layer    int8
-	input        int8 // the tensor that the computation reads beside ā_layer
-	link         int8 // what the link does: sending, …
-	moved        int8 // its tensor
-	gone         bool // the input has been sent, and leaves when the computation ends
-	rests        bool // the device does nothing until the next event
-	still        bool // nor does the link
+	input        int8 // the tensor that the computation reads in addition to ā_layer
+	link         int8 // the running transfer: sending, …
+	moved        int8 // the tensor transferred
+	gone         bool // the input has been sent, and is freed when the computation ends
+	rests        bool // the device is idle until the next event
+	still        bool // the link is idle until the next event
 }
 
-// A board is the instance by tensors.
+// board is the instance by tensors.
 type board struct {
 	*view.Instance
 	size, move []float64
 	uB         []float64 // uB[k] = Σ uB_1..k
-	empty      tensors   // of no bytes, which never move
+	empty      tensors   // of no bytes, which are never transferred
 }
 
 func newBoard(in *view.Instance) board {
@@ -63,7 +62,7 @@ func newBoard(in *view.Instance) board {
 	return b
 }
 
-// saved is the number of ā_l.
+// saved returns the number of ā_l.
 func (b *board) saved(l int) int {
 	if l == 0 {
 		return 0
@@ -71,7 +70,7 @@ func (b *board) saved(l int) int {
 	return b.N - 1 + l
 }
 
-// bytes is the size of a set.
+// bytes returns the total size of a set.
 func (b *board) bytes(s tensors) float64 {
 	sum := 0.0
 	for ; s != 0; s &= s - 1 {
@@ -80,7 +79,7 @@ func (b *board) bytes(s tensors) float64 {
 	return sum
 }
 
-// needs is the memory in use.
+// needs returns the memory in use.
 func (b *board) needs(x *place) float64 {
 	sum := b.bytes(x.stored)
 	if x.link == fetching {
@@ -104,7 +103,7 @@ func (b *board) needs(x *place) float64 {
 	return sum
 }
 
-// made is the tensor that the running forward makes.
+// made returns the tensor that the running forward computes.
 func (b *board) made(x *place) int {
 	if x.op == forwardAll {
 		return b.saved(int(x.layer))
@@ -117,10 +116,10 @@ func (x *place) busy(v int) bool {
 	return (x.link == sending || x.link == holding) && int(x.moved) == v
 }
 
-// coming reports whether v is on its way to the device.
+// coming reports whether v is being fetched.
 func (x *place) coming(v int) bool { return x.link == fetching && int(x.moved) == v }
 
-// computed ends the running computation: what is not live any more goes.
+// computed ends the running computation and frees dead tensors.
 func (b *board) computed(x *place) {
 	switch x.op {
 	case backward:
@@ -140,7 +139,7 @@ func (b *board) computed(x *place) {
 	x.op, x.layer, x.input, x.gone = idle, 0, 0, false
 }
 
-// transferred ends the transfer that runs.
+// transferred ends the running transfer.
 func (b *board) transferred(x *place) {
 	switch x.link {
 	case fetching:
@@ -156,7 +155,7 @@ func (b *board) transferred(x *place) {
 	x.link, x.moved = 0, 0
 }
 
-// dies reports whether nothing reads v once the running backward has ended.
+// dies reports whether nothing reads v after the running backward.
 func (b *board) dies(x *place, v int) bool {
 	return x.op == backward && (v == b.saved(int(x.layer)) || v == int(x.layer)-1)
 }

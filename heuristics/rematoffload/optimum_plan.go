@@ -10,21 +10,20 @@ import (
 	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
-// A writer writes the way to a label as a plan, at the times of the walk but for offloads
-// that have to end after a computation has started that uses their tensor, and what
-// waits for them.
+// writer converts the path to a label to a plan. It uses the times of the search, except for offloads that must
+// end after a computation that uses their tensor has started, and operations that wait for them.
 type writer struct {
 	*walk
 	ops      []plan.Op
 	now      float64
-	running  int // the operations that run, −1: none
+	running  int // running operations, −1: none
 	transfer int
-	held     bool    // the transfer has ended, but for a computation that uses its tensor
-	free     float64 // when the link is
-	apart    float64 // two instants this far from each other are not one
+	held     bool    // the transfer has ended, but a computation uses its tensor
+	free     float64 // when the link becomes free
+	apart    float64 // minimum distance of two separate events
 }
 
-// plan writes the way to a label. O(operations²).
+// plan returns the plan of a label. O(operations²).
 func (w *walk) plan(last int32) (*plan.Plan, error) {
 	var way []*label
 	for k := last; k > 0; k = w.labels[k].from {
@@ -57,7 +56,7 @@ func (w *walk) plan(last int32) (*plan.Plan, error) {
 	return p, nil
 }
 
-// named is an operation on a tensor.
+// named returns an operation on a tensor.
 func (w *walk) named(op string, v int, start, end float64) plan.Op {
 	o := plan.Op{Op: op, Tensor: plan.TensorA, Layer: v, Start: start, End: end}
 	if v >= w.N {
@@ -82,7 +81,7 @@ func (r *writer) compute(did action) {
 	if r.transfer < 0 {
 		return
 	}
-	// What is being sent stays until the computation that uses it has started.
+	// A tensor that is being sent stays until the computation that uses it has started.
 	t := &r.ops[r.transfer]
 	if t.Op != plan.OpO || int(did.input) != r.tensorOf(t) {
 		return
@@ -120,8 +119,8 @@ func (r *writer) move(did action) {
 	r.ops = append(r.ops, r.named(op, v, start, start+r.board.move[v]))
 }
 
-// discard discards tensors before the computation that runs. One that has come since it
-// started need not have come.
+// discard discards tensors before the running computation. The prefetch of one that arrived since its start is
+// omitted.
 func (r *writer) discard(dropped tensors) {
 	for ; dropped != 0; dropped &= dropped - 1 {
 		v := bits.TrailingZeros32(uint32(dropped))
@@ -143,10 +142,10 @@ func (r *writer) discard(dropped tensors) {
 	}
 }
 
-// pass lets time pass to what has ended at a label.
+// pass advances the time to the events that have ended at a label.
 func (r *writer) pass(l *label) {
 	if r.running >= 0 && l.op == idle {
-		r.now = max(r.now, r.ops[r.running].End, r.free) // its input may have left just now
+		r.now = max(r.now, r.ops[r.running].End, r.free) // its input may just have been freed
 		r.running = -1
 	}
 	if r.transfer < 0 {

@@ -12,48 +12,48 @@ import (
 	"workbench/model/proof"
 )
 
-// A label is a way to a place.
+// label is a path to a state.
 type label struct {
 	place
 	now           float64
-	ends, arrives float64 // when the computation and the transfer end; now if there is none
-	bound         float64 // on the makespan of every plan that goes on from here
-	from          int32   // the label before
-	twin          int32   // another label of the same place, −1: none
+	ends, arrives float64 // ends of the computation and the transfer; now if there is none
+	bound         float64 // on the makespan of every plan that extends it
+	from          int32   // the previous label
+	twin          int32   // another label of the same state, −1: none
 	did           action
-	worse         bool // another way to the place is no later
+	worse         bool // dominated: another path to the state is no later
 }
 
-// An action is what a step started; op is one of idle, … or −1 − what a link does.
+// action is what a step started; op is one of idle, … or −1 − a transfer.
 type action struct {
 	op, of  int8    // of a layer, or a tensor
 	input   int8    // of a computation
 	dropped tensors // before
 }
 
-// walk is A* over places. At an instant the computation is chosen first, then the
-// transfer, but that an offload may begin before; then time passes until one of the two
-// ends. So everything starts when something ends, which loses nothing. Take any plan and
-// let everything start as early as it can while what followed an end still follows it. What
-// then needs memory at one instant overlaps in pairs, so it did before; and intervals that
-// overlap in pairs have an instant in common, at which all of it was there. Only an offload may have
-// to wait, for a computation that uses its tensor to start: it begins early and holds the
-// link until then, which in the plan does nothing before the offload.
+// walk is A* over states. At an event the computation is chosen first, then the transfer, except that an offload
+// may begin before; then time advances until one of the two ends. So every operation starts when another ends.
 //
-// Steps are left out that no plan needs: computing what is there or coming; sending
-// what the host has, or what the running backward frees, as a discard does the same; and
-// fetching that, or what the running computation makes.
+// This loses nothing. Take any plan and let every operation start as early as possible while it still follows the
+// ends that it followed. Operations whose memory coincides then overlap in pairs, and did so before. Intervals
+// that overlap in pairs have a common point, at which all of the memory was in use. Only an offload may have to
+// wait, for a computation that uses its tensor to start. It begins early and holds the link until then; in the
+// plan the link is idle before the offload.
+//
+// Three kinds of useless steps are omitted. A tensor that is stored or being fetched is not computed. A tensor is
+// not sent if the host has it or the running backward frees it, as a discard has the same effect. Neither this nor
+// a tensor that the running computation makes is fetched.
 type walk struct {
 	board
 	ctx    context.Context
-	target float64 // makespan below which plans are sought
-	near   float64 // events this close are one
-	low    float64 // no plan is faster
+	target float64 // plans with a smaller makespan are sought
+	near   float64 // events at most this far apart are simultaneous
+	low    float64 // lower bound on the makespan
 	labels []label
-	known  map[place]int32 // the last label of a place
+	known  map[place]int32 // the last label of a state
 	open   queue
 	scenes map[scene][]front // by k
-	splits int               // in all of them
+	splits int               // total number
 
 	excluded proof.States
 }
@@ -65,8 +65,8 @@ func newWalk(ctx context.Context, in *view.Instance, target float64) *walk {
 	return w
 }
 
-// run returns the last label of the fastest plan below the target, −1 if there is none or
-// the search was cut off, and sets low.
+// run returns the last label of the fastest plan below the target, −1 if there is none or the search was stopped,
+// and sets low.
 func (w *walk) run() int32 {
 	first := label{place: place{stored: 1, next: int8(w.N)}, from: -1}
 	w.low = w.target
@@ -92,7 +92,7 @@ func (w *walk) run() int32 {
 	return -1
 }
 
-// addLabel keeps a label unless it is beyond the target or no earlier than another one.
+// addLabel keeps a label unless its bound is not below the target or another label dominates it.
 func (w *walk) addLabel(l *label) {
 	if l.bound = max(l.bound, w.outlook(l)); l.bound >= w.target {
 		w.excluded.Bounded++
@@ -119,7 +119,7 @@ func (w *walk) addLabel(l *label) {
 	heap.Push(&w.open, k)
 }
 
-// expand takes every step out of a label.
+// expand applies every possible step to a label.
 func (w *walk) expand(l *label) {
 	decided := l.op != idle || l.rests
 	if !decided {
@@ -139,7 +139,7 @@ func (w *walk) expand(l *label) {
 	}
 }
 
-// next offers a label, or what comes of it when there is nothing to be chosen.
+// next adds a label, or its successors if it leaves no choice.
 func (w *walk) next(l *label) {
 	if (l.op == idle && !l.rests) || (l.link == 0 && !l.still) {
 		w.addLabel(l)
@@ -148,7 +148,7 @@ func (w *walk) next(l *label) {
 	w.pass(l)
 }
 
-// pass lets time pass until something ends.
+// pass advances the time to the end of an operation.
 func (w *walk) pass(l *label) {
 	end := math.Inf(1)
 	runs, moves := l.op != idle, l.link == sending || l.link == fetching
@@ -183,7 +183,7 @@ func (w *walk) pass(l *label) {
 	w.addLabel(&x)
 }
 
-// normalize sets the times of what does not run.
+// normalize sets the times of idle resources.
 func (l *label) normalize() {
 	if l.op == idle {
 		l.ends = l.now
@@ -193,7 +193,7 @@ func (l *label) normalize() {
 	}
 }
 
-// computations starts each computation that can run.
+// computations starts each possible computation.
 func (w *walk) computations(l *label) {
 	for k := 1; k <= int(l.next); k++ {
 		made := w.saved(k)
@@ -209,8 +209,8 @@ func (w *walk) computations(l *label) {
 	}
 }
 
-// compute starts a computation, by each input that it may read: the rule is a_{k-1}
-// unless that alone is being sent; ā_{k-1} if a_{k-1} is discarded before.
+// compute starts a computation for each input that it may read: by the rule a_{k-1} unless only that is being
+// sent; ā_{k-1} if a_{k-1} is discarded before.
 func (w *walk) compute(l *label, op, k int) {
 	a, saved := k-1, w.saved(k-1)
 	hasA, hasSaved := l.stored.has(a), l.stored.has(saved)
@@ -248,7 +248,7 @@ func (w *walk) start(l *label, op, k, input int, dropped tensors) {
 	})
 }
 
-// offloads starts each offload. What the host has is discarded instead.
+// offloads starts each offload. Tensors with a copy on the host are discarded instead.
 func (w *walk) offloads(l *label) {
 	for s := l.stored &^ l.host; s != 0; s &= s - 1 {
 		v := bits.TrailingZeros32(uint32(s))
@@ -274,8 +274,8 @@ func (w *walk) prefetches(l *label) {
 	}
 }
 
-// fit goes on with what has just started if it fits, or else with each least set of
-// tensors that have to be discarded for it.
+// fit continues with the started operation if it fits, otherwise with each minimal set of tensors whose discard
+// makes it fit.
 func (w *walk) fit(x *label, did action, goOn func(*label)) {
 	over := w.needs(&x.place)
 	if platform.Fits(over, w.Memory) {
@@ -304,7 +304,7 @@ func (w *walk) fit(x *label, did action, goOn func(*label)) {
 	}
 }
 
-// least reports whether over fits without s, but not without any part of it.
+// least reports whether over fits without s, but not without any proper subset of s.
 func (w *walk) least(s tensors, over float64) bool {
 	rest := over - w.bytes(s)
 	if !platform.Fits(rest, w.Memory) {
@@ -318,7 +318,7 @@ func (w *walk) least(s tensors, over float64) bool {
 	return true
 }
 
-// queue is a heap of labels, the least bound first; of equal ones the latest.
+// queue is a heap of labels by bound; at a tie, the latest comes first.
 type queue struct {
 	walk *walk
 	at   []int32

@@ -8,9 +8,8 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// A level is one decision of the forward phase of a persistent plan with
-// offloading: F_all s; or F_ck s, F_none s+1 .. t, and inner, the steps that
-// compute B_t .. B_s after the loss.
+// level is one decision of the forward phase of a persistent plan with offloading: F_all s; or F_ck s, F_none s+1
+// .. t, and inner, the steps that compute B_t .. B_s after the loss.
 type level struct {
 	s, t    int
 	abar    bool // the input of layer s is ā_{s-1}, not a_{s-1}
@@ -19,14 +18,14 @@ type level struct {
 	inner   []view.Step
 }
 
-// An outline is the levels of layers 1..N in order; the last one is F_all N.
+// outline is the sequence of levels of layers 1..N; the last one is F_all N.
 type outline struct {
 	in     *instance
 	levels []level
 	claim  float64 // seconds in the model of 4.2; 0: unknown
 }
 
-// outline follows the decisions back from an end.
+// outline returns the decisions that lead to an end.
 func (f *forwards) outline(e *end) *outline {
 	o := &outline{in: f.in, claim: e.cost, levels: []level{{s: f.in.N, t: f.in.N, abar: e.x, all: true}}}
 	s := f.in.N
@@ -42,7 +41,7 @@ func (f *forwards) outline(e *end) *outline {
 	return o
 }
 
-// steps are the computations in order.
+// steps returns the computations in order.
 func (o *outline) steps() []view.Step {
 	var steps []view.Step
 	for i := range o.levels {
@@ -62,10 +61,9 @@ func (o *outline) steps() []view.Step {
 	return steps
 }
 
-// schedule times the outline in the integral model. Every outline that fits in
-// the model of OR.5 does so in this one, with more waiting: what is offloaded is
-// needed by neither phase between its two uses, so all operations fit once the
-// transfers before them, after them in the backward phase, have ended.
+// schedule times the outline in the integral model. Every outline that fits in the model of OR.5 fits in this one,
+// with more idle time: neither phase needs an offloaded tensor between its two uses. All operations therefore fit
+// once the preceding transfers (in the backward phase the following ones) have ended.
 func (o *outline) schedule() (*view.Schedule, error) {
 	r, ok := view.NewProfile(o.in.Instance, o.steps())
 	if !ok {
@@ -79,7 +77,7 @@ func (o *outline) schedule() (*view.Schedule, error) {
 	return s, nil
 }
 
-// gaps are those of the tensors that are offloaded.
+// gaps returns the gaps of the offloaded tensors.
 func (o *outline) gaps(r *view.Profile) []view.Gap {
 	away := make([]bool, 2*o.in.N+2)
 	for i := range o.levels {

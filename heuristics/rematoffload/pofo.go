@@ -14,30 +14,23 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// POFOClaim is "Persistent with Offloading during Forward Only", the dynamic
-// program of [004] 4.2, re-timed in the integral model. What it minimises is the
-// makespan in the model of Assumptions 4, in which transfers free and take
-// memory byte by byte (OR.5). Its plans always fit in the
-// integral model too, where they may take longer, a tensor leaving as a whole, and
-// may take less, as transfers need not be separated by the loss (OR.3). Of the
-// sequences that the program ends with the one is returned that is fastest there
-// and claims at most 2 % more than the best.
+// POFOClaim is "Persistent with Offloading during Forward Only", the dynamic program of [004] 4.2, re-timed in the
+// integral model. It minimises the makespan in the model of Assumptions 4, in which transfers free and allocate
+// memory byte by byte (OR.5). Its plans always fit in the integral model. There they may take longer, since a
+// tensor is freed as a whole, or shorter, since the loss need not separate transfers (OR.3). Among the final
+// sequences whose makespan in its own model is at most 2 % above the best, it returns the fastest in the integral
+// model.
 //
-// The claim is the least makespan in seconds in its own model, which may be of
-// another sequence than the plan's. It is no bound of the integral problem: OR.1
-// to OR.4 forbid what may be better.
+// The claim is the minimum makespan in seconds in its own model, possibly of another sequence than the plan's. It
+// is no bound on the integral problem: OR.1 to OR.4 exclude plans that may be better.
 //
-// Sizes are not rounded. Slots divide the memory for the states of the program:
-// of two that differ by less than a slot in A, Δ_F and Δ_B one is followed, and of
-// sequences of the backward phase that differ by less than an eighth of the
-// memory in what they wait for. With all sizes and uF·β, uB·β whole slots and up
-// to eight of these, this is the program of the thesis and optimal in its model
-// (Theorem 12).
+// Sizes are not rounded. Slots divide the memory for the states of the program. Of two states that differ by less
+// than a slot in A, Δ_F and Δ_B one is kept. So is one of two sequences of the backward phase whose waiting
+// differs by less than an eighth of the memory. With all sizes and uF·β, uB·β integer slots and up to eight of
+// these, this is the program of the thesis and optimal in its model (Theorem 12).
 //
-// The backward phase takes O(N³·slots) steps, the forward phase O(N²·slots³) at
-// worst, far less as a rule: only states that are reached, that no other one is
-// better than, and that may still beat a coarser program are followed. Space
-// O(N²·slots + slots³).
+// The backward phase takes O(N³·slots) steps, the forward phase O(N²·slots³) at worst, usually far less: it
+// expands only reachable, nondominated states that may improve on a coarser program. Space O(N²·slots + slots³).
 //
 // The errors are those of the package; a *TooLargeError is one of them.
 func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (claim float64, out *plan.Plan, err error) {
@@ -57,7 +50,7 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	return found[0].claim, out, err
 }
 
-// ErrSlots is wrapped when the number of slots makes no sense.
+// ErrSlots is wrapped by the error for an invalid number of slots.
 var ErrSlots = errors.New("slots must be at least 1")
 
 // pofo runs the program.
@@ -65,7 +58,7 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 	if slots < 1 {
 		return nil, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
 	}
-	if in.Bandwidth == 0 { // nothing is transferred, so any bandwidth will do
+	if in.Bandwidth == 0 { // nothing is transferred, so the bandwidth is arbitrary
 		alone := *in.Instance
 		alone.Bandwidth = 1
 		in, which = &instance{&alone}, onlyRecompute
@@ -77,14 +70,13 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 	return in.pofoWith(ctx, d, which, math.Inf(1), grids)
 }
 
-// grids are by how much the slots of the table are divided for the states of the
-// forward phase: coarse ones first, as what costs more than their results need
-// not be followed again.
+// grids divide the slots of the table for the states of the forward phase: coarse ones first, as their results
+// prune the finer ones.
 var grids = []int{8, 3, 1}
 
-// pofoWith is the forward phase with the table of a backward phase, on some of the
-// grids. What claims more than atMost need not be found. It returns the outlines
-// of the ends, the best first; where a finer grid does not fit, of the coarser ones.
+// pofoWith runs the forward phase with the table of a backward phase, on some of the grids. It may omit results
+// above atMost. It returns the outlines of the ends, the best first; where a finer grid does not fit, those of the
+// coarser ones.
 func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost float64, on []int) (found []*outline, err error) {
 	rests := in.rests()
 	for _, part := range on {
@@ -112,17 +104,17 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 	return found, nil
 }
 
-// mostEnds is how many ends of each grid are re-timed.
+// mostEnds limits the ends of each grid that are re-timed.
 const mostEnds = 200
 
-// A timed outline is one with its schedule in the integral model.
+// timed is an outline with its schedule in the integral model.
 type timed struct {
 	o *outline
 	s *view.Schedule
 }
 
-// retimed times the outlines that claim at most nearly more than the best, and
-// returns those that fit, the fastest first.
+// retimed times the outlines whose claim is within nearly of the best, and returns those that fit, the fastest
+// first.
 func retimed(found []*outline) (all []timed, err error) {
 	for _, o := range found {
 		if o.claim > found[0].claim*(1+nearly) {

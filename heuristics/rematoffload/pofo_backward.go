@@ -10,44 +10,39 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// A tail is a persistent sequence that computes B_t .. B_s from I_s and δ_t,
-// with what its cost in [004] 4.2.3 depends on. In reversed time the outstanding
-// prefetches, Δ bytes at the end of the sequence, leave the device at β bytes a
-// second, from the last operation to the first. An operation that starts, in
-// reversed time, e seconds after the end and takes need bytes beside I_s has to
-// wait until A + Δ − β·(e + waiting) + need ≤ M (Lemma 8), A including I_s. So
-// all waiting together is max(0, (A + Δ + R − M)/β) with
+// tail is a persistent sequence that computes B_t .. B_s from I_s and δ_t, with the values on which its cost in
+// [004] 4.2.3 depends. In reversed time the outstanding prefetches, Δ bytes at the end of the sequence, leave the
+// device at β bytes per second, from the last operation to the first. An operation that starts, in reversed time,
+// e seconds after the end and takes need bytes in addition to I_s must wait until A + Δ − β·(e + waiting) + need ≤
+// M (Lemma 8), A including I_s. The total waiting time is max(0, (A + Δ + R − M)/β) with
 //
 //	R = max over operations of need − β·e,
 //
-// and three numbers say everything about a sequence: what it needs, its time
-// without waiting, and R. C_Δ(s,t,A,Δ) is the least U + waiting over the
-// sequences with need ≤ M − A.
+// so three numbers describe a sequence: its need, its time without waiting, and R. C_Δ(s,t,A,Δ) is the minimum of
+// U + waiting over the sequences with need ≤ M − A.
 type tail struct {
-	need  float64 // bytes beside I_s
+	need  float64 // bytes in addition to I_s
 	u, r  float64 // seconds; bytes
 	split int32   // F_ck s .. and parts t' = split; 0: F_all s
 	x, y  int32   // parts: (s+1,t) in x; or (s,split) in x and (split+1,t) in y
 }
 
-// cost is the time with so many bytes of prefetches and slack = M − A.
+// cost returns the time with the given bytes of prefetches and slack = M − A.
 func (z *tail) cost(prefetch, slack, beta float64) float64 {
 	return z.u + max(0, (prefetch+z.r-slack)/beta)
 }
 
-// tails holds for each s ≤ t and each limit of M/slots, 2M/slots, .. bytes
-// beside I_s the sequences that need no more and are best for some Δ. Needs are
-// not rounded: where two sequences lie between the same limits, the better one
-// for the upper limit is kept, with its own need.
+// tails holds, for each s ≤ t and each limit of M/slots, 2M/slots, .. bytes in addition to I_s, the sequences
+// within the limit that are optimal for some Δ. Needs are not rounded: where two sequences lie between the same
+// limits, the better one for the upper limit is kept, with its own need.
 type tails struct {
 	in    *instance
 	slots int
 	slot  float64 // bytes
-	// A sequence is left out if a quicker one waits no longer than for thin bytes:
-	// just less than a slot, or the given part of the limit.
+	// A sequence is dropped if a faster one waits no longer except for thin bytes: slightly less than a slot, or
+	// the given fraction of the limit.
 	thin, part float64
-	// One that takes so long that the whole step takes longer than atMost is left
-	// out, too.
+	// A sequence is also dropped if the whole step then takes longer than atMost.
 	atMost, longest float64
 	all             []tail
 	// The sequences of (s,t) at limit i are all[first[k]:first[k]+count[k]],
@@ -57,13 +52,13 @@ type tails struct {
 	row   []int
 
 	backward []float64 // backward[ℓ] = Σ uB_1..ℓ
-	found    []tail    // being collected
+	found    []tail    // of the current cell
 
-	ledger        // of these tables and those of the forward phase
-	scratch forth // of the forward phase, one run after the other
+	ledger        // bytes of these tables and those of the forward phase
+	scratch forth // buffers of the forward phase, reused by successive runs
 }
 
-// slot is the memory divided by slots, not 0.
+// slot returns the memory divided by slots, or 1 if the memory is 0.
 func (in *instance) slot(slots int) float64 {
 	if in.Memory == 0 {
 		return 1
@@ -73,16 +68,14 @@ func (in *instance) slot(slots int) float64 {
 
 func (d *tails) cell(s, t int) int { return (d.row[s] + t) * (d.slots + 1) }
 
-// coarse is the part of the limit that sequences differ by at least: beyond it
-// claims change by some 0.1 % of the makespan on networks, the time more than
-// tenfold.
+// coarse is the fraction of the limit by which sequences must differ: with less, claims change by some 0.1 % of
+// the makespan on networks, and the time more than tenfold.
 const coarse = 1.0 / 8
 
-// newTails fills the table, by increasing t and falling s. O(N³·slots) steps
-// times the square of the number of sequences that are best for some Δ, which is
-// one to five on networks; space O(N²·slots) times that number, at most limit bytes. The error wraps plan.ErrNoPlan: ctx
-// ended first, or it is a *TooLargeError.
-// A table that leaves no room for the grid of the forward phase is not begun.
+// newTails fills the table, by increasing t and decreasing s. It takes O(N³·slots) steps times the square of the
+// number of sequences that are optimal for some Δ, which is one to five on networks. Space is O(N²·slots) times
+// that number, at most limit bytes. The error wraps plan.ErrNoPlan if ctx ended first, or is a *TooLargeError. It
+// returns at once if the table would leave no memory for the grid of the forward phase.
 func newTails(ctx context.Context, in *instance, slots int, part, atMost float64, limit int) (*tails, error) {
 	n := in.N
 	d := &tails{in: in, slots: slots, part: part, atMost: atMost, slot: in.slot(slots), row: make([]int, n+2), ledger: ledger{limit: limit}}
@@ -113,13 +106,13 @@ func newTails(ctx context.Context, in *instance, slots int, part, atMost float64
 	return d, nil
 }
 
-// at returns the sequences of (s,t) for limit i.
+// sequences returns the sequences of (s,t) for limit i.
 func (d *tails) sequences(cell, i int) (from, to int32) {
 	k := cell + i
 	return d.first[k], d.first[k] + int32(d.count[k])
 }
 
-// limit is i slots in bytes, all slots being the whole memory.
+// limit returns i slots in bytes; all slots are the whole memory.
 func (d *tails) limit(i int) float64 {
 	if i == d.slots && d.in.Memory > 0 {
 		return d.in.Memory
@@ -127,8 +120,7 @@ func (d *tails) limit(i int) float64 {
 	return float64(i) * d.slot
 }
 
-// slotBelow is the largest limit in slots that is no more than so many bytes, -1
-// if that is negative.
+// slotBelow returns the largest limit in slots within the given bytes, -1 if they are negative.
 func (d *tails) slotBelow(limit float64) int {
 	if !(limit >= 0) {
 		return -1
@@ -142,8 +134,8 @@ func (d *tails) slotBelow(limit float64) int {
 	return i
 }
 
-// best returns the sequence of (s,t) in slack bytes of least time with so many
-// bytes of prefetches; -1 if there is none.
+// best returns the sequence of (s,t) in slack bytes of minimum time with the given bytes of prefetches; -1 if
+// there is none.
 func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) {
 	z, cost = -1, math.Inf(1)
 	from, to, more, last := d.list(d.cell(s, t), slack)
@@ -151,7 +143,7 @@ func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) 
 		for k := part[0]; k < part[1]; k++ {
 			x := &d.all[k]
 			if x.u >= cost {
-				break // they are by increasing u
+				break // sorted by increasing u
 			}
 			if x.need > slack {
 				continue
@@ -164,10 +156,10 @@ func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) 
 	return z, cost
 }
 
-// fill computes the sequences of (s,t); false if there is no room for them.
+// fill computes the sequences of (s,t); false if the memory does not suffice.
 func (d *tails) fill(s, t int) (ok bool) {
 	in, beta := d.in, d.in.Bandwidth
-	// Of Case 1: F_all s, then (s+1,t) in base ā_s, then B_s.
+	// Case 1: F_all s, then (s+1,t) in base ā_s, then B_s.
 	needAll := in.Delta[t] + in.NeedAll(s)
 	needB := in.NeedBackward(s)
 	cell, inner := d.cell(s, t), 0
@@ -220,9 +212,8 @@ func (d *tails) fill(s, t int) (ok bool) {
 	return true
 }
 
-// list is the sequences of a cell that need at most limit bytes, as two ranges
-// of all: those of the limit in slots below, and those of the one above of which
-// each has to be looked at.
+// list returns the sequences of a cell that need at most limit bytes, as two ranges of all: those of the slot
+// limit below, and those of the one above, whose needs must be checked.
 func (d *tails) list(cell int, limit float64) (from, to, more, last int32) {
 	i := d.slotBelow(limit)
 	if i < 0 {
@@ -237,12 +228,11 @@ func (d *tails) list(cell int, limit float64) (from, to, more, last int32) {
 	return from, to, more, last
 }
 
-// splits adds Case 2 of 4.2.3: F_ck s, F_none .. h, then (h+1,t) beside a_h, then
-// (s,h).
+// splits adds Case 2 of 4.2.3: F_ck s, F_none .. h, then (h+1,t) while a_h is resident, then (s,h).
 func (d *tails) splits(s, t int, limit float64) {
 	in, beta := d.in, d.in.Bandwidth
-	run := 0.0  // most that F_s .. F_h take
-	wave := 0.0 // max over k of that less β·Σ uF_k+1..h
+	run := 0.0  // maximum requirement of F_s .. F_h
+	wave := 0.0 // max over k of the requirement less β·Σ uF_k+1..h
 	for h := s; h < t; h++ {
 		need := in.Delta[t] + in.A[h] + in.OC[h]
 		if h > s {
@@ -250,10 +240,10 @@ func (d *tails) splits(s, t int, limit float64) {
 		}
 		run, wave = max(run, need), max(wave-beta*in.UF[h], need)
 		if run > limit {
-			return // and so it is for later h
+			return // the same holds for later h
 		}
 		forward := in.Until[h] - in.Until[s-1]
-		from, to := d.sequences(d.cell(s, h), d.slotBelow(limit)) // limit is whole slots
+		from, to := d.sequences(d.cell(s, h), d.slotBelow(limit)) // limit is an integer number of slots
 		above := limit - in.A[h]
 		yFrom, yTo, yMore, yLast := d.list(d.cell(h+1, t), limit-in.A[h])
 		if d.hopeless(from, to, yFrom, yTo, yMore, yLast, forward, in.A[h], wave) {
@@ -276,15 +266,15 @@ func (d *tails) splits(s, t int, limit float64) {
 	}
 }
 
-// hopeless says that no split into a sequence of one list and one of two others is
-// taken: not with the least time of either, and the least of time·β + R.
+// hopeless reports whether every split into a sequence of one list and one of two others would be dropped. It
+// combines the minimum time of either with the minimum of time·β + R.
 func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave float64) bool {
 	if x == xEnd || y == yEnd && z == zEnd {
 		return true
 	}
 	beta := d.in.Bandwidth
 	v := func(k int32) float64 { return d.all[k].u*beta + d.all[k].r }
-	// Lists are by increasing u and falling u·β + R.
+	// Lists are sorted by increasing u and decreasing u·β + R.
 	right, rightV := math.Inf(1), math.Inf(1)
 	if y < yEnd {
 		right, rightV = d.all[y].u, v(yEnd-1)
@@ -300,9 +290,8 @@ func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave fl
 	return d.beaten(u, least-u*beta)
 }
 
-// add adds z to what is found unless a sequence is as good for every Δ, and
-// removes those that z is better than. A sequence of cost max(u, u + (Δ+r−..)/β)
-// is as good as another if both terms are.
+// add adds z to the found sequences unless one dominates it for every Δ, and removes those that z dominates. A
+// sequence of cost max(u, u + (Δ+r−..)/β) dominates another if both terms are no larger.
 func (d *tails) add(z tail, limit float64) {
 	if z.need > limit || z.u > d.longest {
 		return
@@ -323,7 +312,7 @@ func (d *tails) add(z tail, limit float64) {
 	d.found = slices.Replace(d.found, at, end, z)
 }
 
-// beaten says quickly of most sequences that add would not take.
+// beaten is a fast test for most sequences that add would reject.
 func (d *tails) beaten(u, r float64) bool {
 	if len(d.found) == 0 {
 		return false

@@ -10,59 +10,57 @@ import (
 	"workbench/model/plan"
 )
 
-// A state is what [004] 4.1.4 calls (s, A_s, Δ_F, Δ_B, x), reached from (1,0,0,0)
-// by decisions for the layers before s; s and x are those of the list that it is
-// in. The cost of the sequence is that of the decisions, known, and of the rest,
-// which depends on the state only, so states are reached forwards, by
-// increasing s, instead of by recursion from s = 1: only those that matter are
-// looked at.
+// state is (s, A_s, Δ_F, Δ_B, x) of [004] 4.1.4, reached from (1,0,0,0) by decisions for the layers before s; s
+// and x are those of its list. The cost of a sequence is that of its decisions so far plus that of the rest, which
+// depends only on the state. States are therefore expanded forwards, by increasing s, instead of by recursion from
+// s = 1, so that only relevant ones are visited.
 type state struct {
 	kept    float64 // A_s, bytes
 	out     float64 // Δ_F, bytes
 	back    float64 // Δ_B, bytes
-	cost    float64 // seconds of F_1 .. F_{s-1} and B_{s-1} .. B_1, waits included
-	from    int32   // the state before, -1: none; in the list of (source, fromX)
+	cost    float64 // seconds of F_1 .. F_{s-1} and B_{s-1} .. B_1, including waits
+	from    int32   // the previous state, -1: none; in the list of (source, fromX)
 	source  int32   // its s
-	tail    int32   // of Case 2: the sequence of (source,s-1); -1: Case 1
+	tail    int32   // Case 2: the sequence of (source,s-1); -1: Case 1
 	fromX   bool
 	offload bool // v = 1: the input of layer source is offloaded
 }
 
-// forwards are the states of layers 1..N by s and x.
+// forwards holds the states of layers 1..N by s and x.
 type forwards struct {
 	in     *instance
 	d      *tails
 	only   only
 	lists  [][2]span
-	atMost float64 // costs above are of no use
+	atMost float64 // larger costs are pruned
 	slot   float64 // bytes
-	side   int     // of the grid: 0, 1, .. slots, one for rounding
-	full   bool    // there was no room for a state
+	side   int     // of the grid: 0, 1, .. slots, plus one for rounding
+	full   bool    // memory was insufficient for a state
 
 	rests []rest
 	*forth
 }
 
-// forth is the room of a run.
+// forth holds the buffers of a run.
 type forth struct {
 	states []state
-	found  []state // being collected
+	found  []state // of the current list
 	cells  []cell  // of these
 	order  []int32 // of these
 	grid   []int32 // 1 + index of the state found in each cell, 0: none
 	reach  []float64
 }
 
-// A span is a range of states.
+// span is a range of states.
 type span struct{ from, to int }
 
-// list is the states of layer s whose input is, with x, ā_{s-1}, else a_{s-1}.
+// list returns the states of layer s whose input is ā_{s-1} if x, else a_{s-1}.
 func (f *forwards) list(s int, x bool) []state {
 	at := f.lists[s][index(x)]
 	return f.states[at.from:at.to]
 }
 
-// A cell is A_s, Δ_F and Δ_B in slots, rounded up.
+// cell is A_s, Δ_F and Δ_B in slots, rounded up.
 type cell struct{ kept, out, back int32 }
 
 // only restricts a program to a pure strategy.
@@ -71,18 +69,18 @@ type only uint8
 const (
 	both          only = iota
 	onlyRecompute      // nothing is offloaded
-	onlyOffload        // nothing is computed again
+	onlyOffload        // nothing is recomputed
 )
 
-// An end is a state of layer N, with the cost of the sequence.
+// end is a state of layer N, with the cost of the sequence.
 type end struct {
 	state
 	x    bool
 	cost float64
 }
 
-// run reaches all states and returns the ends, the best first. The error wraps
-// plan.ErrNoPlan: ctx ended before, or it is a *TooLargeError.
+// run visits all states and returns the ends, the best first. The error wraps plan.ErrNoPlan if ctx ended before,
+// or is a *TooLargeError.
 func (f *forwards) run(ctx context.Context) (ends []end, err error) {
 	in := f.in
 	f.forth = &f.d.scratch
@@ -115,7 +113,7 @@ func (f *forwards) run(ctx context.Context) (ends []end, err error) {
 	return ends, nil
 }
 
-// start makes the tables of a run and the first state; false if there is no room.
+// start creates the tables of a run and the first state; false if the memory does not suffice.
 func (f *forwards) start() (ok bool) {
 	f.lists = make([][2]span, f.in.N+1)
 	f.found, f.cells = f.found[:0], f.cells[:0]
@@ -133,7 +131,7 @@ func (f *forwards) start() (ok bool) {
 	return true
 }
 
-// wait is the idle time of Lemma 8: over bytes have to leave first.
+// wait returns the idle time of Lemma 8 until over bytes have left the device.
 func (f *forwards) wait(over float64) float64 {
 	if over <= 0 {
 		return 0
@@ -141,7 +139,7 @@ func (f *forwards) wait(over float64) float64 {
 	return over / f.in.Bandwidth
 }
 
-// all is Case 1 of 4.2.1: F_all s, the rest, B_s.
+// all applies Case 1 of 4.2.1: F_all s, the rest, B_s.
 func (f *forwards) all(s int, x bool) {
 	in := f.in
 	list := f.list(s, x)
@@ -160,9 +158,8 @@ func (f *forwards) all(s int, x bool) {
 	}
 }
 
-// checkpoint is Case 2: F_ck s, F_none s+1 .. t, the rest, a sequence of (s,t).
-// It returns false if F_none of the layers s+1 .. t does not fit, nor for a
-// smaller s.
+// checkpoint applies Case 2: F_ck s, F_none s+1 .. t, the rest, a sequence of (s,t). It returns false if F_none of
+// the layers s+1 .. t does not fit; then it does not fit for a smaller s either.
 func (f *forwards) checkpoint(s, t int) bool {
 	in := f.in
 	first := in.A[s] + in.OC[s]
@@ -176,7 +173,7 @@ func (f *forwards) checkpoint(s, t int) bool {
 		return false
 	}
 	forward := in.Until[t] - in.Until[s-1]
-	// What follows a state takes at least so long.
+	// A lower bound on the time that follows a state.
 	rest := 2*forward + in.Until[in.N] - in.Until[t] + f.backwards(s)
 	for _, x := range [...]bool{false, true} {
 		list := f.list(s, x)
@@ -184,7 +181,7 @@ func (f *forwards) checkpoint(s, t int) bool {
 		for i := range list {
 			z := &list[i]
 			if z.cost+rest > f.atMost {
-				break // they are by increasing cost
+				break // sorted by increasing cost
 			}
 			room := in.Memory - z.kept
 			if input+first > room || most > room {
@@ -210,18 +207,18 @@ func index(x bool) int {
 	return 0
 }
 
-// A decision is how layers s..t are computed from their input, x: ā_{s-1}.
+// decision is the way in which layers s..t are computed from their input, ā_{s-1} if x.
 type decision struct {
 	s, t              int
 	x                 bool
 	tail              int32   // of Case 2; else -1
-	forward, backward float64 // seconds, waits included
+	forward, backward float64 // seconds, including waits
 	input             float64 // bytes
-	keep              bool    // the input may stay
+	keep              bool    // the input may be kept
 }
 
-// expand adds the states after the i-th state z by Table 4.1: with the input kept,
-// v = 2, if that fits, and offloaded, v = 1.
+// expand adds the successors of the i-th state z by Table 4.1: with the input kept, v = 2, if that fits, and
+// offloaded, v = 1.
 func (f *forwards) expand(i int, z *state, d *decision) {
 	beta := f.in.Bandwidth
 	y := state{cost: z.cost + d.forward + d.backward, from: int32(i), source: int32(d.s), fromX: d.x, tail: d.tail}
@@ -236,9 +233,9 @@ func (f *forwards) expand(i int, z *state, d *decision) {
 	}
 }
 
-// add collects a state of layer s, unless no sequence after it can be of use.
-// Of states in the same cell of the grid, of which the sides are a slot, the one
-// stays that would be first with as little to transfer as the cell allows.
+// add adds a state of layer s, unless no continuation of it can improve the result. Of the states in one cell of
+// the grid, whose sides are a slot, it keeps the one that would be first if it had the minimum transfers of the
+// cell.
 func (f *forwards) add(y *state, s int) {
 	in := f.in
 	z := &f.rests[s]
@@ -272,15 +269,15 @@ func (f *forwards) add(y *state, s int) {
 	*at = int32(len(f.found))
 }
 
-// backwards is Σ uB_s..N.
+// backwards returns Σ uB_s..N.
 func (f *forwards) backwards(s int) float64 { return f.d.backward[f.in.N] - f.d.backward[s-1] }
 
-// slotsOf is how many slots so many bytes need.
+// slotsOf returns the number of slots for the given bytes.
 func (f *forwards) slotsOf(bytes float64) int32 {
 	return int32(math.Ceil(bytes / f.slot))
 }
 
-// corner is when the state is at the lower end of its cell, by waiting.
+// corner returns the time at which the state attains the lower corner of its cell by waiting.
 func (f *forwards) corner(y *state, x cell) float64 {
 	extra := max(0, y.out-float64(x.out-1)*f.slot) + max(0, y.back-float64(x.back-1)*f.slot)
 	if x.out == 0 {
@@ -289,11 +286,10 @@ func (f *forwards) corner(y *state, x cell) float64 {
 	return y.cost + extra/f.in.Bandwidth
 }
 
-// keep returns the states collected that no other one is as good as: it keeps no
-// more, and has no more to transfer at the same time, if need be after waiting;
-// by increasing cost. By increasing A, the earliest times at which Δ_F and Δ_B
-// are no more than so many slots; O(slots³) at most, and as a rule far less, as
-// only the box of all Δ_F and Δ_B matters.
+// keep returns the nondominated states among those found, by increasing cost. A state dominates another if it
+// keeps no more and has no more to transfer at the same time, if necessary after waiting. By increasing A, it
+// maintains the earliest times at which Δ_F and Δ_B are within each number of slots. O(slots³) at most, and
+// usually far less, as only the box of all Δ_F and Δ_B matters.
 func (f *forwards) keep() span {
 	var ok, also bool
 	f.order, ok = table(&f.d.ledger, f.order, len(f.found))
@@ -320,7 +316,7 @@ func (f *forwards) keep() span {
 	}
 	at := func(k int32) *float64 { return &reach[int(f.cells[k].out)*wide+int(f.cells[k].back)] }
 	for i := 0; i < len(order); {
-		fresh := order[i:i] // in the place of what has been looked at
+		fresh := order[i:i] // overwrites the processed part
 		for a := f.cells[order[i]].kept; i < len(order) && f.cells[order[i]].kept == a; i++ {
 			if k := order[i]; *at(k) > f.found[k].cost {
 				fresh = append(fresh, k)
@@ -344,8 +340,7 @@ func (f *forwards) keep() span {
 	return span{kept, len(f.states)}
 }
 
-// spread lets every time count for more to transfer, and a slot's transfer later
-// for less.
+// spread propagates every time to larger amounts of transfer, and to smaller amounts one slot's transfer later.
 func spread(reach []float64, wide int, step float64) {
 	for row := range slices.Chunk(reach, wide) {
 		for b := 1; b < wide; b++ {
@@ -363,8 +358,7 @@ func spread(reach []float64, wide int, step float64) {
 	}
 }
 
-// loss is 4.2.2: F_all N and B_N, between which all transfers of either
-// direction come to an end.
+// loss applies 4.2.2: F_all N and B_N, between which all transfers of either direction end.
 func (f *forwards) loss(z *state, x bool) (cost float64, fits bool) {
 	in := f.in
 	input := in.Input(in.N, x)

@@ -8,25 +8,23 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// A rest is a lower bound on what follows a state of a layer s in the model of
-// 4.2, by the argument of [Bounds] at the loss, when all transfers have ended and
-// nothing is computed. Each ā_ℓ, s ≤ ℓ < N, is then in the room that the state
-// leaves beside what F_N and B_N need; or it was offloaded; or F_all ℓ runs again.
-// Let q be the bytes offloaded. Those before them, Δ_F, leave first, so F_s .. F_N
-// take at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
-// max(Σ uB + lost(room+q), (Δ_B+q)/β), lost(x) being the least Σ uF of what does
-// not fit in x bytes. The sum is convex in q.
+// rest is a lower bound on the time after a state of a layer s in the model of 4.2, by the argument of [Bounds] at
+// the loss, when all transfers have ended and nothing is computed. Each ā_ℓ, s ≤ ℓ < N, is then in the memory that
+// the state leaves in addition to the requirement of F_N and B_N; or it was offloaded; or F_all ℓ runs again. Let
+// q be the bytes offloaded. Those before them, Δ_F, leave first. So F_s .. F_N take at least max(Σ uF, (Δ_F+q)/β),
+// and B_N .. B_s at least max(Σ uB + lost(room+q), (Δ_B+q)/β). Here lost(x) is the minimum Σ uF of what does not
+// fit in x bytes. The sum is convex in q.
 type rest struct {
 	forward, backward float64 // Σ uF_s..N, Σ uB_s..N
-	room              float64 // beside what F_N and B_N need, if nothing is kept
-	inputCounts       bool    // the input of layer s is in need of room too
-	// With the densest items of sizes[i] bytes stored, lost[i] is computed again.
+	room              float64 // in addition to the requirement of F_N and B_N, if nothing is kept
+	inputCounts       bool    // the input of layer s also occupies it
+	// If the densest items with a total of sizes[i] bytes are stored, recomputation takes lost[i].
 	sizes, lost []float64
-	// From sizes[worth] bytes on computing again takes less time than a transfer.
+	// From sizes[worth] bytes on, recomputation takes less time than a transfer.
 	worth int
 }
 
-// rests are those of all layers. O(N²).
+// rests returns those of all layers. O(N²).
 func (in *instance) rests() []rest {
 	all := make([]rest, in.N+1)
 	var items []view.Item
@@ -37,7 +35,7 @@ func (in *instance) rests() []rest {
 		if s < in.N {
 			z.forward += all[s+1].forward
 			z.backward += all[s+1].backward
-			z.inputCounts = true // a_{N-1}, the input of layer N, is in the room
+			z.inputCounts = true // a_{N-1}, the input of layer N, is in it
 			size := in.Abar[s]
 			if s == in.N-1 {
 				size -= in.A[s]
@@ -64,8 +62,8 @@ func (in *instance) rests() []rest {
 	return all
 }
 
-// bound is the bound for a state that keeps so many bytes, with its input and
-// what is outstanding; +Inf if nothing fits. O(log N).
+// bound returns the bound for a state that keeps the given bytes, with its input and outstanding transfers; +Inf
+// if nothing fits. O(log N).
 func (z *rest) bound(kept, input, out, back, beta float64) float64 {
 	room := z.room - kept
 	if room < 0 {
@@ -76,12 +74,12 @@ func (z *rest) bound(kept, input, out, back, beta float64) float64 {
 	}
 	last := len(z.sizes) - 1
 	least := max(0, -room) // of q
-	// More than q is not worth it, whatever the backward phase waits for.
+	// More than q never pays, whatever the backward phase waits for.
 	q := max(least, min(z.sizes[last], max(z.sizes[z.worth], room+z.forward*beta-out))-room)
 	backward := z.backward + z.lostIn(room+q)
 	if backward*beta < back+q {
-		// The link keeps the backward phase waiting: less is worth it, down to
-		// where the computations take as long.
+		// The backward phase waits for the link: a smaller q is better, down to where the computations take as
+		// long.
 		i := z.indexOf(room + least)
 		if (z.backward+z.lostIn(room+least))*beta <= back+least {
 			q = least
@@ -106,7 +104,7 @@ func (z *rest) bound(kept, input, out, back, beta float64) float64 {
 	return max(z.forward, (out+q)/beta) + backward
 }
 
-// lostIn is lost(x), x ≥ 0.
+// lostIn returns lost(x), x ≥ 0.
 func (z *rest) lostIn(x float64) float64 {
 	i := z.indexOf(x)
 	if i == len(z.sizes)-1 {
@@ -115,7 +113,7 @@ func (z *rest) lostIn(x float64) float64 {
 	return z.lost[i] - (z.lost[i]-z.lost[i+1])*(x-z.sizes[i])/(z.sizes[i+1]-z.sizes[i])
 }
 
-// indexOf is the last i with sizes[i] ≤ x, 0 if there is none.
+// indexOf returns the last i with sizes[i] ≤ x, 0 if there is none.
 func (z *rest) indexOf(x float64) int {
 	i, j := 0, len(z.sizes)
 	for j-i > 1 {

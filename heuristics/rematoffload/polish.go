@@ -8,13 +8,11 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// polish improves a schedule by changing what becomes of one tensor at a time
-// that is stored over the loss: it is offloaded or kept, or discarded after its
-// last use before the loss and computed again right before its next use, from
-// the nearest layer below of which something is there. The last is the move that
-// persistent plans, also floating ones, lack (errata 1); with it goes computing
-// a_ℓ only, not ā_ℓ, before the loss. It ends when nothing helps, or after so
-// many timings as are left.
+// polish improves a schedule by local search over the treatment of one tensor that is stored over the loss. The
+// tensor is offloaded or kept, or it is discarded after its last use before the loss and recomputed right before
+// its next use, from the nearest stored layer below. Persistent plans, also floating ones, lack this last move
+// (errata 1). Another move computes only a_ℓ, not ā_ℓ, before the loss. It ends at a local optimum, or when the
+// number of timings is used up.
 func (b *search) polish(ctx context.Context, s *view.Schedule) {
 	away := make([]bool, 2*b.in.N+2)
 	for _, g := range s.Away {
@@ -43,7 +41,7 @@ func (b *search) polish(ctx context.Context, s *view.Schedule) {
 		more = false
 		for k := 0; k < len(best.Gaps); k++ {
 			g := best.Gaps[k]
-			// With a link only what takes space is worth a transfer.
+			// With a link, only a tensor of positive size is worth a transfer.
 			if b.in.Bandwidth > 0 && b.in.Size(g.Tensor) > 0 {
 				away[g.Tensor] = !away[g.Tensor]
 				if try(best.Steps) {
@@ -71,7 +69,7 @@ func (b *search) polish(ctx context.Context, s *view.Schedule) {
 	}
 }
 
-// recomputations is the ways to compute the tensor of a gap again.
+// recomputations returns the ways to recompute the tensor of a gap.
 func recomputations(r *view.Profile, g view.Gap) [][]view.Step {
 	l := int(g.Tensor >> 1)
 	abar := g.Tensor&1 == 1
@@ -88,7 +86,7 @@ func recomputations(r *view.Profile, g view.Gap) [][]view.Step {
 	}
 	ways := [][]view.Step{build(r.Steps[:g.From+1], drop)}
 	if made := slices.Index(r.Steps[:g.From+1], view.Step{Kind: view.FAll, Layer: int32(l)}); abar && made >= 0 && made < g.From {
-		// F_ck ℓ instead of F_all ℓ, if a_ℓ is what the steps up to from read.
+		// F_ck ℓ instead of F_all ℓ, if the steps up to from read a_ℓ.
 		before := slices.Clone(r.Steps[:g.From+1])
 		before[made].Kind = view.FCk
 		ways = append(ways, build(before, view.Step{Kind: view.DiscardA, Layer: int32(l)}))
@@ -96,7 +94,7 @@ func recomputations(r *view.Profile, g view.Gap) [][]view.Step {
 	return ways
 }
 
-// stepsFrom is the steps that compute ā_ℓ or a_ℓ before step i, nil if they are none.
+// stepsFrom returns the steps that compute ā_ℓ or a_ℓ before step i, nil if they are none.
 func stepsFrom(r *view.Profile, i, l int, abar bool) []view.Step {
 	stored := stored(r, i)
 	k := l - 1
@@ -117,12 +115,12 @@ func stepsFrom(r *view.Profile, i, l int, abar bool) []view.Step {
 			last.Kind = view.FNone
 			return append(steps, last)
 		}
-		// a_{ℓ-1} stays for B_ℓ, which would else have to compute it again.
+		// a_{ℓ-1} stays for B_ℓ, which would otherwise have to recompute it.
 	}
 	return append(steps, last)
 }
 
-// stored is what is stored before step i, without transfers.
+// stored reports for each tensor whether it is stored before step i, without transfers.
 func stored(r *view.Profile, i int) []bool {
 	stored := make([]bool, 2*r.In.N+2)
 	stored[0] = true

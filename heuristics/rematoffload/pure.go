@@ -12,20 +12,19 @@ import (
 	view "workbench/model/problem/rematoffload"
 )
 
-// floatingLayers is how many layers a chain may have for PureRemat to try the
-// floating program, which takes about N⁴ steps.
+// floatingLayers limits the chains for which PureRemat runs the floating program, which takes about N⁴ steps.
 const floatingLayers = 40
 
-// PureRemat is rematerialization alone: the best of remat.Persistent and, on at
-// most 40 layers, remat.Floating, both exact, as a plan without transfers. Where the
-// first does not end, on long chains, it is remat.Periodic. It is what there is without a
-// link. An error is a *plan.Infeasible only without a link. Complexity as of these.
+// PureRemat rematerializes only: it returns the best of remat.Persistent and, on at most 40 layers,
+// remat.Floating, both exact, as a plan without transfers. Where the first does not finish, on long chains, it
+// returns remat.Periodic. It needs no link. The error is a *plan.Infeasible only without a link. The complexity is
+// that of these methods.
 func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "pure-remat", c, p, (*instance).pureRemat)
 }
 
-// Periodic is remat.Periodic as a plan without transfers: at once there for chains of
-// any length. The errors are those of PureRemat. O(N²).
+// Periodic returns remat.Periodic as a plan without transfers: fast for chains of any length. The errors are those
+// of PureRemat. O(N²).
 func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "periodic", c, p, func(in *instance, ctx context.Context) (*view.Schedule, error) {
 		found, err := remat.Periodic(ctx, in.gradientLate(), platform.Platform{Memory: in.Platform.Memory})
@@ -36,8 +35,8 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 	})
 }
 
-// WithoutLink is the fastest plan where there is no link, and a lower bound on those of
-// all plans: remat.Optimum, as nothing can move. The errors are those of PureRemat.
+// WithoutLink returns the fastest plan where there is no link, and a lower bound on all plans: remat.Optimum, as
+// nothing can be transferred. The errors are those of PureRemat.
 func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, float64, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -46,7 +45,7 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 	late, memory := in.gradientLate(), platform.Platform{Memory: p.Memory}
 	first, err := remat.Persistent(ctx, late, memory)
 	if err != nil {
-		first = nil // a limit, or no persistent plan fits
+		first = nil // a limit was reached, or no persistent plan fits
 	}
 	r, err := remat.Optimum(ctx, late, memory, first)
 	if err != nil {
@@ -62,7 +61,7 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 
 func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
 	c, memory := in.gradientLate(), platform.Platform{Memory: in.Platform.Memory}
-	found, err := remat.Periodic(ctx, c, memory) // if there is no time for the best
+	found, err := remat.Periodic(ctx, c, memory) // the best one takes too long
 	if q, err2 := remat.Persistent(ctx, c, memory); err2 == nil || found == nil {
 		found, err = q, err2
 	}
@@ -77,7 +76,7 @@ func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
 	return in.scheduled(found)
 }
 
-// scheduled is a plan of rematerialization as a schedule without transfers.
+// scheduled returns a plan of rematerialization as a schedule without transfers.
 func (in *instance) scheduled(found *plan.Plan) (*view.Schedule, error) {
 	r, ok := view.NewProfile(in.Instance, view.StepsOf(found.Ops))
 	if !ok {
@@ -90,8 +89,7 @@ func (in *instance) scheduled(found *plan.Plan) (*view.Schedule, error) {
 	return s, nil
 }
 
-// gradientLate is the chain for rematerialization: δ_N counts while B_N runs,
-// not from the start.
+// gradientLate returns the chain for rematerialization: δ_N counts while B_N runs, not from the start.
 func (in *instance) gradientLate() *chain.Chain {
 	c := *in.Chain
 	c.Layers = slices.Clone(c.Layers)
@@ -101,8 +99,8 @@ func (in *instance) gradientLate() *chain.Chain {
 	return &c
 }
 
-// fromRemat makes an error of rematerialization one of this problem: what does
-// not fit without transfers may fit with them.
+// fromRemat converts an error of rematerialization to one of this problem: an instance that is infeasible without
+// transfers may be feasible with them.
 func (in *instance) fromRemat(err error) error {
 	var infeasible *plan.Infeasible
 	if !errors.As(err, &infeasible) {
@@ -116,11 +114,9 @@ func (in *instance) fromRemat(err error) error {
 	return &x
 }
 
-// OffloadAll is the plan that needs the least memory of all, see rematoffload.Least:
-// every activation goes to the host as soon as it may, and comes back for its
-// backward. Where ā_ℓ is larger than a_ℓ both go, and F_ℓ runs twice for that:
-// F_all ℓ and, when ā_ℓ has left, F_ck ℓ. It fails only without a link, wrapping
-// plan.ErrNoPlan. O(N).
+// OffloadAll returns the plan of minimum memory, see rematoffload.Least: every activation is offloaded as soon as
+// possible, and fetched for its backward. Where ā_ℓ is larger than a_ℓ both are offloaded, and F_ℓ runs twice:
+// F_all ℓ and, when ā_ℓ has been freed, F_ck ℓ. It fails only without a link, wrapping plan.ErrNoPlan. O(N).
 func OffloadAll(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "offload-all", c, p, func(in *instance, _ context.Context) (*view.Schedule, error) { return in.offloadAll() })
 }
@@ -147,16 +143,15 @@ func (in *instance) offloadAll() (*view.Schedule, error) {
 	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all does not fit"))
 }
 
-// nonEmptyGaps is the gaps of tensors that take space.
+// nonEmptyGaps returns the gaps of tensors of positive size.
 func nonEmptyGaps(r *view.Profile, gaps []view.Gap) []view.Gap {
 	return slices.DeleteFunc(slices.Clone(gaps), func(g view.Gap) bool { return !(r.In.Size(g.Tensor) > 0) })
 }
 
-// PureOffload makes a plan of activation offloading, which computes nothing
-// again, one of this problem. The transfers may move: here a tensor does not wait
-// for F_{i+1} to leave, so an offload that ends before it starts is put off, as
-// re-timing of the same set does. The error wraps plan.ErrNoPlan where the set
-// does not fit. O(N log N).
+// PureOffload converts a plan of activation offloading, which recomputes nothing, to one of this problem.
+// Transfers may move: here a tensor need not wait for F_{i+1} to be freed, so an offload that ends before it
+// starts is delayed, as re-timing of the same set does. The error wraps plan.ErrNoPlan where the set does not fit.
+// O(N log N).
 func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -175,7 +170,7 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 	r, _ := view.NewProfile(in.Instance, in.keepAll())
 	gaps := slices.DeleteFunc(nonEmptyGaps(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
 	s, ok := view.Retime(r, gaps)
-	// The plan itself, if nothing leaves too early.
+	// The plan itself, if nothing is freed too early.
 	same := plan.New(view.Problem, "pure-offload", c, p)
 	same.Claims, same.Ops = offload.Claims, slices.Clone(offload.Ops)
 	for i := range same.Ops {

@@ -16,24 +16,19 @@ import (
 	verifyrematoffload "workbench/model/verify/rematoffload"
 )
 
-// Search is ours: the best plan of all methods of this package (POFO with the
-// same slots), of activation offloading by GREEDY and DYNPROG with 500 slots, and
-// of others, plans that the caller has for the same platform, of this problem or
-// of activation offloading, improved by local search.
+// Search is a method of this project. It takes the best plan of all methods of this package (POFO with the same
+// slots), of activation offloading by GREEDY and DYNPROG with 500 slots, and of others, and improves it by local
+// search. others are plans of the caller for the same platform, of this problem or of activation offloading.
 //
-// POFO runs with several limits up to the memory: its model frees memory byte by
-// byte, so a lower limit may come out faster when re-timed. Then the best
-// outlines are changed as long as that helps: the input of a level is offloaded
-// or kept, also instead of another's, levels begin earlier or later, are merged
-// (what was stored is computed again), or split (what was computed again is
-// stored, on the device or on the host). Last, the best sequence of all, pure
-// rematerialization, and the one that only offloads are changed tensor by tensor,
-// beyond what persistent plans can do (see polish). All are timed in the integral
-// model.
+// POFO runs with several limits up to the memory: its model frees memory byte by byte, so a lower limit may yield
+// a faster plan after re-timing. Then the best outlines are changed while that improves them. The input of a level
+// is offloaded or kept, also in exchange for another's. Levels begin earlier or later, are merged (stored tensors
+// are recomputed), or split (recomputed tensors are stored, on the device or on the host). Last, the best sequence
+// of all, pure rematerialization, and the sequence that only offloads are changed tensor by tensor, beyond
+// persistent plans (see polish). All are timed in the integral model.
 //
-// With a link a plan is found for every memory for which there is one; without,
-// this is [PureRemat], polished. When ctx ends the best plan so far is returned.
-// Cost as of its parts: some three times POFO, and some thousand timings of O(N)
+// With a link it finds a plan whenever one exists; without, it is [PureRemat], polished. When ctx ends it returns
+// the best plan so far. The cost is that of its parts: about three times POFO, and some thousand timings of O(N)
 // each.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int, others ...*plan.Plan) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
@@ -50,7 +45,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		b.updateIncumbent(nil, s)
 		return s
 	}
-	if in.Bandwidth > 0 { // what is quick comes first: ctx may end any time
+	if in.Bandwidth > 0 { // fast methods come first: ctx may end at any time
 		try(in.offloadAll())
 		try(in.opportunist(ctx))
 		others = append(others, in.greedyOffload(ctx)...)
@@ -60,7 +55,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		try(in.autocapper(ctx))
 		b.outlines(ctx, slots, searchMemory[:])
 		if in.N <= finerLayers {
-			// A sequence can be lost between two limits; finer ones find it.
+			// The coarse limits can miss a sequence; finer ones find it.
 			b.outlines(ctx, finer*slots, searchMemory[:2])
 		}
 		greedy, _ := in.capper(in.keepAll())
@@ -80,7 +75,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		}
 	}
 	for _, o := range others {
-		// What breaks a rule is none of the plans to choose from.
+		// Invalid plans are skipped.
 		if o = in.taken(o); o != nil && in.replays(o) && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
 			best = o
 		}
@@ -91,8 +86,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	return best, nil
 }
 
-// taken is a plan of another method as one of Search, nil if it is none of this
-// problem.
+// taken converts a plan of another method for Search, nil if it belongs to another problem.
 func (in *instance) taken(o *plan.Plan) *plan.Plan {
 	if o == nil || o.Platform != in.Platform {
 		return nil
@@ -108,14 +102,14 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 	return &x
 }
 
-// replays reports whether a plan breaks no rule.
+// replays reports whether a plan is valid.
 func (in *instance) replays(p *plan.Plan) bool {
 	r, err := verifyrematoffload.Verify(in.Chain, p)
 	return err == nil && r.Valid()
 }
 
-// greedyOffload is the plan of activation offloading by GREEDY, if there is one:
-// that it computes nothing again may need more memory than there is.
+// greedyOffload returns the plan of activation offloading by GREEDY, if there is one: without recomputation the
+// memory may not suffice.
 func (in *instance) greedyOffload(ctx context.Context) []*plan.Plan {
 	if o, err := activationoffload.Greedy(ctx, in.Chain, in.Platform); err == nil {
 		return []*plan.Plan{o}
@@ -123,7 +117,7 @@ func (in *instance) greedyOffload(ctx context.Context) []*plan.Plan {
 	return nil
 }
 
-// dynamicOffload is the same by DYNPROG.
+// dynamicOffload returns that by DYNPROG.
 func (in *instance) dynamicOffload(ctx context.Context) []*plan.Plan {
 	if o, err := activationoffload.DynProgSlots(ctx, in.Chain, in.Platform, 500); err == nil {
 		return []*plan.Plan{o}
@@ -131,33 +125,30 @@ func (in *instance) dynamicOffload(ctx context.Context) []*plan.Plan {
 	return nil
 }
 
-// searchTimings is how many outlines Search times at most beside those of POFO,
-// and each memory that POFO is run with, as a part of what there is.
+// searchTimings limits the outlines that Search times in addition to those of POFO, polishTimings those of polish.
+// searchMemory lists the limits of POFO as fractions of the memory.
 const searchTimings, polishTimings = 20000, 2000
 
 var searchMemory = [...]float64{1, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7}
 
-// For the first of these POFO uses all its grids, for others the coarse ones. Of
-// what each run ends with, the startsEach fastest outlines may be changed, and
-// mostStarts of all are.
+// For the first limits POFO uses all its grids, for others the coarse ones. The startsEach fastest outlines of
+// each run are candidates for local search, mostStarts of all runs are changed.
 const (
 	fineMemories = 2
 	startsEach   = 5
 	mostStarts   = 20
 )
 
-// On chains of at most finerLayers layers POFO runs with finer times the slots
-// as well.
+// On chains of at most finerLayers layers POFO also runs with finer times the slots.
 const finer, finerLayers = 3, 40
 
 type search struct {
 	in   *instance
 	best *view.Schedule
-	left int // timings
+	left int // remaining timings
 }
 
-// updateIncumbent keeps the best of schedules, of which some may be nil, and returns list
-// with them appended.
+// updateIncumbent keeps the best of schedules, some of which may be nil, and returns list with them appended.
 func (b *search) updateIncumbent(list []*view.Schedule, schedules ...*view.Schedule) []*view.Schedule {
 	for _, s := range schedules {
 		if s == nil {
@@ -171,8 +162,8 @@ func (b *search) updateIncumbent(list []*view.Schedule, schedules ...*view.Sched
 	return list
 }
 
-// outlines runs POFO, where it is not too large, and improves what it finds: with
-// all grids for the first limits, with the coarse ones for others.
+// outlines runs POFO, unless it is too large, and improves its results: with all grids for the first limits, with
+// the coarse ones for others.
 func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	atMost := math.Inf(1)
 	if b.best != nil {
@@ -195,7 +186,7 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 			if i >= fineMemories {
 				on = grids[:len(grids)-1]
 			}
-			atMost := math.Inf(1) // first all that POFO finds
+			atMost := math.Inf(1) // at first without a limit
 			if b.best != nil && (i > 0 || which != both) {
 				atMost = b.best.Makespan * (1 + nearly)
 			}
@@ -224,7 +215,7 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	}
 }
 
-// climb changes an outline as long as that makes it faster.
+// climb changes an outline while that makes it faster.
 func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float64) {
 	for again := true; again; {
 		again = false
@@ -254,8 +245,7 @@ func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float
 	}
 }
 
-// changes are the levels of the neighbours of an outline at level i. Their inner
-// steps are to be filled in.
+// changes returns the levels of the neighbours of an outline at level i. Their inner steps are not yet set.
 func (o *outline) changes(i int) [][]level {
 	var all [][]level
 	last := len(o.levels) - 1
@@ -267,7 +257,7 @@ func (o *outline) changes(i int) [][]level {
 		x := v
 		x.offload = !x.offload
 		with(i, i+1, x)
-		// Instead of another, or another instead.
+		// Exchange with another input.
 		for j := i + 1; j < last; j++ {
 			if y := o.levels[j]; y.offload == x.offload {
 				y.offload = !y.offload
@@ -287,7 +277,7 @@ func (o *outline) changes(i int) [][]level {
 			}
 		}
 	}
-	// Merge levels i..j: what is stored between is computed again.
+	// Merge levels i..j: tensors stored between them are recomputed.
 	for j := i + 1; j < last && j <= i+3; j++ {
 		x := level{s: v.s, t: o.levels[j].t, abar: v.abar, offload: v.offload}
 		with(i, j+1, x)
@@ -298,7 +288,7 @@ func (o *outline) changes(i int) [][]level {
 	case v.all && i < last:
 		x := v
 		x.all = false
-		with(i, i+1, x) // F_ck s; ā_s is computed for B_s only
+		with(i, i+1, x) // F_ck s; ā_s is recomputed for B_s only
 	case !v.all && v.s == v.t:
 		x := v
 		x.all = true
@@ -311,7 +301,7 @@ func (o *outline) changes(i int) [][]level {
 				with(i, i+1, x, y)
 			}
 		}
-		// F_all of the first layer, and of all.
+		// F_all of the first layer, and of all layers.
 		x, y := v, v
 		x.t, x.all = v.s, true
 		y.s = v.s + 1
@@ -322,9 +312,8 @@ func (o *outline) changes(i int) [][]level {
 	return all
 }
 
-// refill chooses the inner steps of all levels, by the states that the decisions
-// lead to in the model of 4.2 and, of what fits there, the quickest; false if
-// nothing does.
+// refill sets the inner steps of all levels: the fastest that fit in the states of the decisions in the model of
+// 4.2; false if none fit.
 func (o *outline) refill(d *tails) bool {
 	in := o.in
 	kept, back := 0.0, 0.0

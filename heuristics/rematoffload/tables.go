@@ -8,7 +8,7 @@ import (
 	"workbench/model/platform"
 )
 
-// TooLargeError says that tables of a program would be too large.
+// TooLargeError reports that the tables of a program would be too large.
 type TooLargeError struct {
 	What  string
 	Limit float64 // bytes
@@ -18,22 +18,20 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("remat-offload: %s takes tables of more than %s: choose fewer slots", e.What, platform.FormatBytes(e.Limit))
 }
 
-// Unwrap makes it an error of a method that found no plan.
+// Unwrap marks it as the error of a method that found no plan.
 func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 
-// tableLimit is the most bytes that the tables of POFO may take, and searchLimit
-// those of every POFO that Search runs: its caller may run it again and again with
-// more slots, beside a proof in the same memory, and a collector of garbage takes as
-// much again.
+// tableLimit limits the bytes of the tables of POFO, searchLimit those of every POFO that Search runs. The caller
+// of Search may run it repeatedly with more slots, concurrently with a proof in the same memory, and the garbage
+// collector doubles the use.
 const tableLimit, searchLimit = 4 << 30, 128 << 20
 
-// A ledger counts the bytes that tables take, so that they never take more than a
-// limit, not even while one of them is moved to have more room. Nobody but reserve
-// gives them any.
+// ledger counts the bytes of tables, so that they never exceed a limit, even while one of them is reallocated.
+// Only reserve allocates them.
 type ledger struct{ limit, taken int }
 
-// reserve returns list with room for n more elements, one and a half times the room
-// it had if it has to move; false if there is no room.
+// reserve returns list with capacity for n more elements, one and a half times its capacity if it is reallocated;
+// false if the limit does not allow it.
 func reserve[T any](l *ledger, list []T, n int) ([]T, bool) {
 	if cap(list)-len(list) >= n {
 		return list, true
@@ -53,10 +51,10 @@ func reserve[T any](l *ledger, list []T, n int) ([]T, bool) {
 	return moved, true
 }
 
-// free says that nobody uses list any more.
+// free releases the bytes of list, which must not be used afterwards.
 func free[T any](l *ledger, list []T) { l.taken -= cap(list) * int(unsafe.Sizeof(*new(T))) }
 
-// table is a list of n zeros, whose room was free if there was any.
+// table returns a list of n zeros; it reuses list if its capacity suffices.
 func table[T any](l *ledger, list []T, n int) ([]T, bool) {
 	if cap(list) < n {
 		free(l, list)
@@ -71,7 +69,7 @@ func table[T any](l *ledger, list []T, n int) ([]T, bool) {
 	return list, true
 }
 
-// noRoom is the error of a program whose tables do not fit.
+// noRoom returns the error of a program whose tables do not fit.
 func (d *tails) noRoom() error {
 	return &TooLargeError{What: fmt.Sprintf("pofo on %d layers with %d slots", d.in.N, d.slots), Limit: float64(d.ledger.limit)}
 }
