@@ -10,27 +10,23 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// branching searches a component for a placement below a limit with penalties within a budget, or
-// proves that there is none. It generalises the search of Moffitt, MiniMalloc, ASPLOS 2023, §5,
-// from lifetimes to any graph of conflicts and to penalties.
+// branching searches a component for a placement below a limit with penalties within a budget, or proves that
+// there is none. It generalises the search of Moffitt, MiniMalloc, ASPLOS 2023, §5, from lifetimes to any graph of
+// conflicts and to penalties.
 //
-// Let S be such a placement with the minimum sum of offsets, and call a penalty respected if it is
-// not charged in S. In the order of their offsets in S, ties by number, every block lies at the
-// first offset, aligned and clear of what is reserved or pinned, from some height on: that of the
-// highest conflicting or respected block below it. Any lower offset from that height on would be
-// free, and charge nothing more. So blocks are placed in this order, each at the offsets that
-// follow from its placed neighbours. The search prunes:
+// Let S be such a placement with the minimum sum of offsets, and call a penalty respected if it is not charged in
+// S. In the order of their offsets in S, ties by number, every block lies at the first offset, aligned and clear
+// of reserved and pinned ranges, from some height on: that of the highest conflicting or respected block below it.
+// Any lower offset from that height on would be free, and charge nothing more. So blocks are placed in this order,
+// each at the offsets that follow from its placed neighbours. The search prunes:
 //
-//   - blocks that do not fit between the last offset and the limit, and cliques of conflicts
-//     whose blocks do not fit
-//     there together ("section inference");
-//   - states in which an unplaced block could fall, free of charge, to where no later block
-//     comes: S would not have the
-//     minimum sum (dominance);
+//   - blocks that do not fit between the last offset and the limit, and cliques of conflicts whose blocks do
+//     not fit there together ("section inference");
+//   - states in which an unplaced block could fall, free of charge, to an offset that no later block reaches: S
+//     would not have the minimum sum (dominance);
 //   - of blocks with equal sizes and neighbours, all orders but that of their numbers;
-//   - states whose charges exceed the budget: those that every block incurs with placed ones,
-//     and those within cliques
-//     of conflicts and penalties ([placement.Pool.PenaltyBound]);
+//   - states whose charges exceed the budget: those that every block incurs with placed ones, and those within
+//     cliques of conflicts and penalties ([placement.Pool.PenaltyBound]);
 //   - states that have failed with at least as much of the budget left.
 type branching struct {
 	c       *component
@@ -116,7 +112,7 @@ func (s *branching) clique(blocks []int) clique {
 	return k
 }
 
-// equal reports whether two blocks can change places in every placement.
+// equal reports whether two blocks are interchangeable in every placement.
 func (s *branching) equal(a, b int) bool {
 	x, y := &s.c.Blocks[a], &s.c.Blocks[b]
 	if x.Size != y.Size || x.Align != y.Align || x.Pin >= 0 || y.Pin >= 0 || len(s.c.Conflicts[a]) != len(s.c.Conflicts[b]) ||
@@ -139,7 +135,7 @@ func (s *branching) equal(a, b int) bool {
 	return slices.Equal(others(a, b), others(b, a))
 }
 
-// shuffle changes which blocks are tried first, from the second round on at random.
+// shuffle changes which blocks are tried first, randomly from the second round on.
 func (s *branching) shuffle(round int, r *rand.Rand) {
 	for a := range s.rank {
 		b := &s.c.Blocks[a]
@@ -153,8 +149,7 @@ func (s *branching) shuffle(round int, r *rand.Rand) {
 	}
 }
 
-// run searches with at most the given number of nodes. The component keeps a placement that is
-// found.
+// run searches with at most the given number of nodes. The component keeps a placement that is found.
 func (s *branching) run(ctx context.Context, limit, budget, nodes int64) verdict {
 	if s.failed[limit] == nil {
 		s.failed[limit] = map[[2]uint64]int64{}
@@ -178,8 +173,7 @@ func (s *branching) run(ctx context.Context, limit, budget, nodes int64) verdict
 	return s.node(0, -1, cost, budget)
 }
 
-// lowest returns the first offset from x on at which block a may lie clear of what is reserved and
-// pinned.
+// lowest returns the first offset from x on at which block a avoids reserved and pinned ranges.
 func (s *branching) lowest(a int, x int64) int64 {
 	b := &s.c.Blocks[a]
 	x = placement.AlignUp(x, b.Align)
@@ -197,7 +191,7 @@ type child struct {
 	at, cost int64
 }
 
-// node places what is left, not before block last at the offset from.
+// node places the remaining blocks, none before block last at the offset from.
 func (s *branching) node(from int64, last int, cost, budget int64) verdict {
 	if s.left == 0 {
 		s.c.keep(s.offsets)
@@ -258,12 +252,12 @@ func (s *branching) descend(x child, cost, budget int64) verdict {
 	return v
 }
 
-// children returns what may be placed next, and the offset from which on a placement is
-// dominated; not open: nothing can be completed here.
+// children returns the possible next blocks, and the offset from which on a placement is dominated; not open: no
+// placement can be completed here.
 func (s *branching) children(from int64, last int, cost, budget int64) (list []child, fall int64, open bool) {
 	fall = math.MaxInt64
 	sum := cost
-	earliest := make([]int64, len(s.c.Blocks)) // of what is not placed
+	earliest := make([]int64, len(s.c.Blocks)) // of unplaced blocks
 	for a := range s.c.Blocks {
 		if s.offsets[a] >= 0 {
 			continue
@@ -309,7 +303,7 @@ func (s *branching) children(from int64, last int, cost, budget int64) (list []c
 	return list, fall, true
 }
 
-// fits reports whether the blocks of each clique that are not placed fit below the limit.
+// fits reports whether the unplaced blocks of each clique fit below the limit.
 func (s *branching) fits(earliest []int64) bool {
 	for i := range s.hard {
 		k := &s.hard[i]
@@ -327,7 +321,7 @@ func (s *branching) fits(earliest []int64) bool {
 	return true
 }
 
-// unplaced returns what blocks of cliques that are not placed pay among each other.
+// unplaced returns the penalties that unplaced blocks of cliques incur among each other.
 func (s *branching) unplaced(from int64) (sum int64) {
 	if s.limit == math.MaxInt64 {
 		return 0

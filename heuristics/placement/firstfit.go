@@ -15,9 +15,9 @@ type Order struct {
 	Compare func(in *placement.Instance, i, j int) int
 }
 
-// Orders are the usual orders, ties by number: by falling size (greedy by size in
-// Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference,
-// 2020, §5.2), by falling area, by falling lifetime, by start.
+// Orders returns the usual orders, ties by number: by decreasing size (greedy by size in Pisarchyk and Lee,
+// Efficient Memory Management for Deep Neural Net Inference, 2020, §5.2), by decreasing area, by decreasing
+// lifetime, by start.
 func Orders() []Order {
 	length := func(in *placement.Instance, i int) float64 {
 		l := &in.Lifetimes.Buffers[i]
@@ -44,11 +44,11 @@ func Sorted(in *placement.Instance, o Order) []int {
 	return order
 }
 
-// A shelf is placed buffers in the order of their offsets, in pieces of a bounded
-// length, so that one is inserted without moving all of them.
+// shelf holds placed buffers in the order of their offsets, in pieces of bounded length, so that an insertion does
+// not move all of them.
 type shelf struct{ pieces []piece }
 
-// piece has the sections that its buffers live in, at most.
+// piece is a run of buffers with the range of sections that covers them.
 type piece struct {
 	first, last int
 	on          []interval
@@ -184,7 +184,7 @@ func (x *shelves) clear() {
 	}
 }
 
-// near returns a shelf with all that meets b.
+// near returns a shelf with all buffers that overlap b in time.
 func (x *shelves) near(b *placement.Buffer) *shelf {
 	level := len(x.step) - 1
 	for level > 0 && b.Last-b.First >= x.step[level] {
@@ -193,7 +193,7 @@ func (x *shelves) near(b *placement.Buffer) *shelf {
 	return &x.on[level][b.First/x.step[level]]
 }
 
-// put adds a buffer to every block that it lives in.
+// put adds a buffer to every block in which it lives.
 func (x *shelves) put(b *placement.Buffer, at int64) {
 	for level, step := range x.step {
 		for k := max(0, b.First/step-1); k <= b.Last/step; k++ {
@@ -210,8 +210,7 @@ func FirstFit(in *placement.Instance, order []int) []int64 {
 	return offsets
 }
 
-// fill places buffers in an order up to the first that reaches above a limit, and
-// returns how many it has placed.
+// fill places buffers in an order up to the first that exceeds a limit, and returns the number placed.
 func fill(in *placement.Instance, order []int, offsets []int64, s *shelves, limit int64) int {
 	s.clear()
 	for k, i := range order {
@@ -228,8 +227,7 @@ func fill(in *placement.Instance, order []int, offsets []int64, s *shelves, limi
 	return len(order)
 }
 
-// BestFit places buffers in an order, each in the smallest gap that has room for
-// it. O(n²) at most, as [FirstFit].
+// BestFit places buffers in an order, each in the smallest gap that is large enough. O(n²) at most, as [FirstFit].
 func BestFit(in *placement.Instance, order []int) []int64 {
 	offsets, s := make([]int64, len(in.Buffers)), newShelves(in.Sections)
 	for _, i := range order {

@@ -1,5 +1,5 @@
-// Package placement has the methods that find offsets for buffers without a MILP solver: greedy
-// ones, a local search, and a search that proves the minimum height.
+// Package placement holds the methods that find offsets for buffers without a MILP solver: greedy ones, a local
+// search, and a search that proves the minimum height.
 package placement
 
 import (
@@ -15,7 +15,7 @@ import (
 	"workbench/model/proof"
 )
 
-// Found is what a search came to.
+// Found is the result of a search.
 type Found struct {
 	Offsets []int64 // nil: none within the limits
 	Height  int64
@@ -23,7 +23,7 @@ type Found struct {
 	Why     []proof.Share // which argument excluded which part of the search that proved it
 }
 
-// Goal says when a search is done.
+// Goal is the stopping criterion of a search.
 type Goal struct {
 	// Enough ends the search at a height no larger; 0: it continues to the minimum.
 	Enough int64
@@ -105,26 +105,26 @@ func constructive() []func(*placement.Instance, []int) []int64 {
 	return []func(*placement.Instance, []int) []int64{FirstFit, Skyline, BestFit}
 }
 
-// part is a set of buffers whose lifetimes meet no other buffer, as a separate instance, and all
-// sets that are equal to it up to a shift in time.
+// part is a set of buffers whose lifetimes overlap no other buffer, as a separate instance, with all sets that are
+// equal to it up to a shift in time.
 type part struct {
 	in      *placement.Instance
 	equal   [][]int // by set: its buffers in the complete instance, sorted by lifetime and size
-	order   []int   // the buffers of in, sorted alike
+	order   []int   // the buffers of in, in the same order
 	offsets []int64
 	height  int64
 	bound   int64
 	why     []proof.Share // of bound
 	rises   placement.Rises
-	mender  *repairer // nil: it does not help
-	share   int       // number of the placings of the complete instance for a repair in the first round
-	tree    *tree     // nil: too large for one, or not needed yet
+	mender  *repairer // nil: repair does not help
+	share   int       // its share of the placements in the first round of repairs
+	tree    *tree     // nil: too large, or not needed yet
 	tried   int       // attempts of the tree so far
 }
 
 // split returns the parts of an instance without offsets. O(n log n).
 func split(in *placement.Instance, seed uint64) []*part {
-	ends := make([]int, in.Sections) // the last section of what lives in one
+	ends := make([]int, in.Sections) // the last section of the buffers that live in one
 	for i := range in.Buffers {
 		b := &in.Buffers[i]
 		ends[b.First] = max(ends[b.First], b.Last)
@@ -159,8 +159,8 @@ func split(in *placement.Instance, seed uint64) []*part {
 	return parts
 }
 
-// signature returns what equal parts have in common: lifetimes in sections from the first
-// one on, and sizes; the buffers of a part sorted by these, and their positions in it.
+// signature returns a key that equal parts share, their lifetimes in sections relative to the first and their
+// sizes. It also returns the buffers of a part sorted by these, and their positions in it.
 func signature(in *placement.Instance, set []int) (key string, sorted, order []int) {
 	order = make([]int, len(set))
 	first := math.MaxInt
@@ -197,10 +197,10 @@ func (p *part) construct(ctx context.Context, enough int64) {
 	}
 }
 
-// firstAnneal is the first round with annealing: what the tree closes early needs none.
+// firstAnneal is the first round with annealing: parts that the tree closes early need none.
 const firstAnneal = 2
 
-// anneal improves the order of first fit by a schedule of [anneal] as long as a repair.
+// anneal improves the order of first fit by a schedule of [anneal] that takes as long as a repair.
 func (p *part) anneal(ctx context.Context, round int, enough int64, seed uint64) {
 	if round < firstAnneal || round >= mostRounds || p.height <= max(p.bound, enough) {
 		return
@@ -215,8 +215,7 @@ func (p *part) anneal(ctx context.Context, round int, enough int64, seed uint64)
 // updateIncumbent keeps offsets that are lower.
 func (p *part) updateIncumbent(offsets []int64) { p.offsets, p.height = offsets, p.in.Height(offsets) }
 
-// repair mends the order of first fit, until that helps no more: where nothing is to spare, the
-// tree is better.
+// repair repairs the order of first fit until that helps no more; for tight instances, the tree is better.
 func (p *part) repair(ctx context.Context, round int, enough int64) {
 	if p.mender == nil || round >= mostRounds {
 		return
@@ -232,10 +231,10 @@ func (p *part) repair(ctx context.Context, round int, enough int64) {
 // round; firstVisits is the number of sections and buffers that all attempts visit there.
 const firstNodes, firstVisits = 500, 10_000_000
 
-// shares of what lies between bound and height, upside down, are the heights that are tried.
+// shares are the tried heights, as inverse fractions of the distance between bound and height; 0: the bound.
 var shares = []int64{0, 16, 4, 2}
 
-// search tries heights from the bound up to the height there is.
+// search tries heights from the bound up to the current height.
 func (p *part) search(ctx context.Context, round int, enough int64, seed uint64) {
 	if p.tree == nil && round == 0 {
 		p.tree = newTree(p.in)
@@ -271,16 +270,16 @@ func (p *part) search(ctx context.Context, round int, enough int64, seed uint64)
 	}
 }
 
-// raiseTo raises the bound to what a tree has proved.
+// raiseTo raises the bound to one that a tree has proved.
 func (p *part) raiseTo(bound int64, t *tree) {
 	if bound > p.bound {
 		p.bound, p.why = bound, t.why.Shares()
 	}
 }
 
-// restart returns the length of a cycle, relative to the first: 1, 2, then the sequence of Luby,
-// Sinclair and Zuckerman (Optimal Speedup of Las Vegas Algorithms, 1993), most of whose terms are
-// small. A dive finds what another misses, and states that have failed remain known.
+// restart returns the length of a cycle, relative to the first: 1, 2, then the sequence of Luby, Sinclair and
+// Zuckerman (Optimal Speedup of Las Vegas Algorithms, 1993), most of whose terms are small. A dive finds what
+// another misses, and failed states remain known.
 func restart(cycle int) int64 {
 	if cycle < 2 {
 		return 1 << cycle

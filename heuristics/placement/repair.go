@@ -8,15 +8,13 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// A repairer places buffers in an order, each as low as it fits under a limit, and
-// mends the order where one does not: it goes back to the last state in which that one
-// had room, or further, and places it there. These are the decisions and the backjumps
-// of TelaMalloc (Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory
-// Allocation for Production Machine Learning Accelerators, ASPLOS 2023, §5): the
-// conflict names what has to be placed earlier, "major backtracks" go on from there.
-// There a solver of constraints keeps the domains of all offsets and says earlier
-// that something has no room; here a buffer is tried when it comes, which costs a first
-// fit a step. How far it goes beyond the conflict is random, there it is learned.
+// repairer places buffers in an order, each as low as it fits under a limit, and repairs the order where one does
+// not fit: it returns to the last state in which that buffer fitted, or further, and places it there. These are
+// the decisions and the backjumps of TelaMalloc (Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip
+// Memory Allocation for Production Machine Learning Accelerators, ASPLOS 2023, §5): the conflict names the buffers
+// to place earlier, and "major backtracks" continue from there. TelaMalloc keeps the domains of all offsets in a
+// constraint solver, which detects a buffer that does not fit earlier; here a buffer is tried in its turn, which
+// costs a first fit per step. The length of a backjump beyond the conflict is random here, and learned there.
 type repairer struct {
 	in      *placement.Instance
 	r       *rand.Rand
@@ -51,8 +49,7 @@ func (x *repairer) placeBelow(ctx context.Context, order []int, limit int64, pla
 	return false
 }
 
-// lastGap returns after how many of the placed ones there is last room for buffer i.
-// O(n log n).
+// lastGap returns the largest number of placed buffers after which buffer i still fits. O(n log n).
 func (x *repairer) lastGap(placed []int, i int, limit int64) int {
 	b := &x.in.Buffers[i]
 	low, high := 0, max(0, len(placed)-1)
@@ -96,16 +93,16 @@ func (x *repairer) improve(ctx context.Context, bound, height int64, placings in
 	return best
 }
 
-// placings returns the number of buffers that are placed in the first round of a repair: a fixed
-// number of times each, fewer if there are many, but each at least some times.
+// placings returns the number of buffers placed in the first round of a repair: a fixed number of times each,
+// fewer if there are many, but each at least a minimum number of times.
 func placings(in *placement.Instance) int {
 	const mendings, most, least = 1000, 400_000, 20
 	n := len(in.Buffers)
 	return max(min(mendings*n, most), least*n)
 }
 
-// Repair is first fit, then [repairer] by rounds, each twice as long as the one before.
-// It ends with ctx, at a height of enough, or after goal.Rounds.
+// Repair is first fit, then [repairer] in rounds, each twice as long as the previous one. It ends with ctx, at a
+// height of enough, or after goal.Rounds.
 func Repair(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	f := Found{Offsets: Greedy(ctx, in, FirstFit), Bound: in.Load()}
 	f.Height = in.Height(f.Offsets)

@@ -13,9 +13,8 @@ import (
 // iterations is the number of steps of Search.
 const iterations = 20_000
 
-// Search improves the order of [FirstFit] by simulated annealing ([anneal]), from the best
-// of the usual orders on. It ends with ctx, at a height of goal.Enough, or after some
-// thousand steps; each is a first fit, O(n²).
+// Search improves the order of [FirstFit] by simulated annealing ([anneal]), from the best of the usual orders on.
+// It ends with ctx, at a height of goal.Enough, or after some thousand steps; each is a first fit, O(n²).
 func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	f := Found{Offsets: Greedy(ctx, in, FirstFit), Bound: in.Load()}
 	f.Height = in.Height(f.Offsets)
@@ -23,10 +22,9 @@ func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	return f
 }
 
-// anneal lowers f by simulated annealing over the order of first fit, from the order of
-// its offsets on: a buffer that reaches above the goal is moved before another that comes
-// earlier, or two change places. Every placement in which each buffer lies on 0 or on
-// another is first fit in the order of its offsets, so no optimum is out of reach.
+// anneal lowers f by simulated annealing over the order of first fit, from the order of its offsets on. A buffer
+// that exceeds the goal is moved before an earlier one, or the two are exchanged. Every placement in which each
+// buffer lies on 0 or on another is first fit in the order of its offsets, so every optimum is reachable.
 func anneal(ctx context.Context, in *placement.Instance, f *Found, goal Goal, steps int) {
 	order := Sorted(in, Order{Compare: func(_ *placement.Instance, i, j int) int { return cmp.Compare(f.Offsets[i], f.Offsets[j]) }})
 	r, s := rand.New(rand.NewPCG(goal.Seed, 0)), newShelves(in.Sections)
@@ -67,7 +65,7 @@ func excess(in *placement.Instance, offsets []int64, enough int64) float64 {
 	return float64(in.Height(offsets)) + sum/10
 }
 
-// shuffle changes an order a little.
+// shuffle changes an order slightly.
 func shuffle(in *placement.Instance, r *rand.Rand, order []int, offsets []int64, enough int64) {
 	n := len(order)
 	from, to := r.IntN(n), r.IntN(n)
@@ -75,7 +73,7 @@ func shuffle(in *placement.Instance, r *rand.Rand, order []int, offsets []int64,
 		order[from], order[to] = order[to], order[from]
 		return
 	}
-	for range n { // the next one that reaches too far up
+	for range n { // the next one that exceeds the goal
 		if i := order[from]; offsets[i]+in.Buffers[i].Size > enough {
 			break
 		}

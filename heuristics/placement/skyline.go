@@ -6,21 +6,20 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// Skyline returns the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for the
-// Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, applied to memory as in
-// Sekiyama, Imai and Negishi, Profile-guided memory optimization for deep neural networks, 2018,
-// §3.2. The skyline is the height of the placed buffers at each time. Its lowest stretch takes the
-// first buffer of an order that lives within it; if there is none, it is lifted to the lower of its
-// neighbours. Their order is by lifetime; ours are the usual ones. Nothing is placed below the
-// skyline. O(n·(n + stretches)).
+// Skyline returns the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for the Orthogonal
+// Stock-Cutting Problem, Operations Research 52(4), 2004, applied to memory as in Sekiyama, Imai and Negishi,
+// Profile-guided memory optimization for deep neural networks, 2018, §3.2. The skyline is the height of the placed
+// buffers at each time. Its lowest stretch takes the first buffer of an order that lives within it; if there is
+// none, it is raised to the lower of its neighbours. The paper's order is by lifetime; here the usual ones are
+// used. Nothing is placed below the skyline. O(n·(n + stretches)).
 func Skyline(in *placement.Instance, order []int) []int64 {
 	offsets := make([]int64, len(in.Buffers))
 	skylineAround(in, order, nil, offsets)
 	return offsets
 }
 
-// skylineAround is [Skyline] of the buffers in order around fixed ones: a stretch rises no further than
-// the lowest of those above it, and over those that it has come to. O(n·(n + stretches)·fixed).
+// skylineAround is [Skyline] of the buffers in order around fixed ones: a stretch rises at most to the lowest
+// fixed buffer above it, and skips those that it has reached. O(n·(n + stretches)·fixed).
 func skylineAround(in *placement.Instance, order []int, fixed []fixedBuffer, offsets []int64) {
 	left := make([][]int, in.Sections) // by first section, in the order
 	count := 0
@@ -34,7 +33,7 @@ func skylineAround(in *placement.Instance, order []int, fixed []fixedBuffer, off
 	for k, i := range order {
 		rank[i] = k
 	}
-	line := []interval{{0, 0, 0, int32(in.Sections) - 1}} // low: what it reaches up to
+	line := []interval{{0, 0, 0, int32(in.Sections) - 1}} // low: its height
 	for count > 0 {
 		k := 0
 		for j := range line {
@@ -58,8 +57,8 @@ func skylineAround(in *placement.Instance, order []int, fixed []fixedBuffer, off
 	}
 }
 
-// around returns of the fixed buffers that live in a stretch the part of one that covers its height,
-// nil: none does, and those above it with the lowest of their offsets.
+// around returns, among the fixed buffers that live in a stretch, the part of one that covers its height, nil:
+// none, and those above it with their lowest offset.
 func around(fixed []fixedBuffer, x interval) (under *placement.Buffer, above []fixedBuffer, ceiling int64) {
 	ceiling = none
 	for _, f := range fixed {
@@ -74,8 +73,8 @@ func around(fixed []fixedBuffer, x interval) (under *placement.Buffer, above []f
 	return nil, above, ceiling
 }
 
-// firstFitting takes the first buffer of the order that lives within a stretch and fits below what
-// is fixed above it, -1: there is none.
+// firstFitting returns the first buffer of the order that lives within a stretch and fits below the fixed ones
+// above it, -1: none.
 func firstFitting(in *placement.Instance, left [][]int, rank []int, x interval, above []fixedBuffer) int {
 	best, at, place := -1, 0, 0
 	for s := int(x.first); s <= int(x.last); s++ {
@@ -95,7 +94,7 @@ func firstFitting(in *placement.Instance, left [][]int, rank []int, x interval, 
 	return best
 }
 
-// raise puts a buffer on stretch k, which falls into up to three.
+// raise puts a buffer on stretch k, which is divided into up to three.
 func raise(line []interval, k int, b *placement.Buffer) []interval {
 	x := line[k]
 	parts := make([]interval, 0, 3)
@@ -122,7 +121,7 @@ func lift(line []interval, k int, to int64) []interval {
 	return join(line, max(k-1, 0))
 }
 
-// join makes stretches of one height one, from stretch k on, up to four of them.
+// join merges adjacent stretches of equal height, from stretch k on, up to four of them.
 func join(line []interval, k int) []interval {
 	for range 4 {
 		if k+1 < len(line) && line[k].low == line[k+1].low {

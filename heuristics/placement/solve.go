@@ -10,14 +10,14 @@ import (
 	"workbench/model/proof"
 )
 
-// Placed is what a method found for a layout, by pool.
+// Placed is a method's result for a layout, by pool.
 type Placed struct {
 	Blocks          [][]int64 // offsets of the blocks
 	Heights, Bounds []int64   // no placement of the pool is lower
-	Fits            []bool    // firstFitting the capacity
-	Impossible      []bool    // proved: nothing fits
+	Fits            []bool    // within the capacity
+	Impossible      []bool    // proved infeasible
 	Penalty         int64
-	PenaltyBound    int64         // no placement within the capacities has less
+	PenaltyBound    int64         // no placement within the capacities has a lower penalty
 	Why             []proof.Share // which argument excluded which part of the search that proved a bound on a height
 }
 
@@ -25,15 +25,14 @@ type Placed struct {
 func (p *Placed) Value(y *placement.Layout) int64 { return y.Value(p.Heights, p.Penalty) }
 func (p *Placed) Bound(y *placement.Layout) int64 { return y.Value(p.Bounds, p.PenaltyBound) }
 
-// A Method places the plain instance of a pool; Structured, unless it is nil, a component of
-// one that is not.
+// Method places the plain instance of a pool; Structured, unless it is nil, places components of other pools.
 type Method struct {
 	Plain      func(context.Context, *placement.Instance, Goal) Found
 	Structured func(context.Context, []*component, Goal, func())
 }
 
-// Constructive returns a greedy method in all usual orders: first fit, best fit (tight), or, on
-// plain instances only, another one.
+// Constructive returns a greedy method in all usual orders: first fit, best fit (tight), or, on plain instances
+// only, place.
 func Constructive(place func(*placement.Instance, []int) []int64, structured, tight bool) Method {
 	m := Method{Plain: func(ctx context.Context, in *placement.Instance, _ Goal) Found {
 		offsets := Greedy(ctx, in, place)
@@ -54,8 +53,8 @@ func Constructive(place func(*placement.Instance, []int) []int64, structured, ti
 	return m
 }
 
-// Heap returns the heap simulator of XLA (GlobalDecreasingSizeBestFitHeap): buffers by decreasing
-// size, each in the smallest gap in which it fits.
+// Heap returns the heap simulator of XLA (GlobalDecreasingSizeBestFitHeap): buffers by decreasing size, each in
+// the smallest gap in which it fits.
 func Heap() Method {
 	return Method{
 		Plain: func(_ context.Context, in *placement.Instance, _ Goal) Found {
@@ -97,7 +96,7 @@ func HillClimb() Method {
 	}
 }
 
-// swaps is the loop of HillClimb.
+// swaps runs the hill climbing of HillClimb.
 func swaps(ctx context.Context, in *placement.Instance, f *Found, goal Goal) {
 	r, s := rand.New(rand.NewPCG(goal.Seed, 2)), newShelves(in.Sections)
 	order := Sorted(in, Orders()[0])
@@ -173,8 +172,8 @@ func (m Method) Refuses(y *placement.Layout) bool {
 	return false
 }
 
-// Place places every pool. Until ctx ends each has an equal share of the time that is left.
-// With goal.Fit a pool is done when it is within its capacity. onProgress, which may be nil, receives the objective and its bound.
+// Place places every pool. Each has an equal share of the time until ctx ends. With goal.Fit a pool is done when
+// it is within its capacity. onProgress, which may be nil, receives the objective and its bound.
 func (m Method) Place(ctx context.Context, y *placement.Layout, goal Goal, onProgress func(value, bound int64)) *Placed {
 	n := len(y.Pools)
 	f := &Placed{Blocks: make([][]int64, n), Heights: make([]int64, n), Fits: make([]bool, n), Impossible: make([]bool, n)}

@@ -11,8 +11,7 @@ import (
 	"workbench/model/problem/placement"
 )
 
-// rating compares placements: what reaches above the capacity, then the penalties, then the
-// height; less is better.
+// rating compares placements: the excess over the capacity, then the penalties, then the height; less is better.
 type rating struct{ over, cost, height int64 }
 
 func (r rating) compare(s rating) int {
@@ -32,11 +31,11 @@ type component struct {
 	step    int64   // every height is a multiple of it
 	offsets []int64
 	best    rating
-	// No placement is lower, or within the capacity cheaper. impossible: there is none.
+	// No placement is lower, or within the capacity cheaper. impossible: none exists.
 	bound, costBound int64
 	impossible       bool
 	search           *branching
-	intervals        *repairer // of the lifetimes alone; nil: conflicts do not follow from them
+	intervals        *repairer // of the lifetimes alone; nil: conflicts do not follow from lifetimes
 }
 
 func newComponent(p *placement.Pool) *component {
@@ -68,10 +67,10 @@ func newComponent(p *placement.Pool) *component {
 	return c
 }
 
-// newIntervals returns a repairer of a component whose blocks have one alignment and no
-// penalties, and do not conflict unless their lifetimes overlap; else nil. It keeps all apart
-// that live together, so that what it finds is a placement. Pinned blocks and reserved ranges
-// are fixed: the latter are buffers that live all the time, after the blocks. O(pairs).
+// newIntervals returns a repairer of a component whose blocks have one alignment and no penalties, and conflict
+// only if their lifetimes overlap; else nil. It separates all simultaneously alive blocks, so that its results are
+// placements. Pinned blocks and reserved ranges are fixed: the latter are permanent buffers, numbered after the
+// blocks. O(pairs).
 func (c *component) newIntervals() *repairer {
 	l := &lifetimes.Lifetimes{Align: c.Blocks[0].Align}
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
@@ -126,12 +125,12 @@ func (c *component) keep(offsets []int64) bool {
 	return true
 }
 
-// proved reports whether the best placement is known to be optimal, or that there is none.
+// proved reports whether the best placement is proved optimal, or the component infeasible.
 func (c *component) proved() bool {
 	return c.impossible || c.best.over == 0 && c.best.cost <= c.costBound && c.best.height <= c.bound
 }
 
-// structuredOrders returns the blocks in the usual orders, and by falling number of neighbours.
+// structuredOrders returns the blocks in the usual orders, and by decreasing number of neighbours.
 func (c *component) structuredOrders() [][]int {
 	key := func(f func(a int) float64) []int {
 		order := make([]int, len(c.Blocks))
@@ -152,10 +151,9 @@ func (c *component) structuredOrders() [][]int {
 	}
 }
 
-// greedy places blocks one after the other, pinned ones first, each at the offset with the minimum
-// rating, the lowest of equal ones; with tight set it uses the smallest gap, not the lowest one. It
-// reports whether it finished: it stops when ctx ends, if there is a placement already. O(n ·
-// neighbours²), less without penalties.
+// greedy places blocks one after the other, pinned ones first, each at the offset with the minimum rating, the
+// lowest at a tie. With tight set it uses the smallest gap, not the lowest one. It reports whether it finished: it
+// stops when ctx ends, if a placement exists already. O(n · neighbours²), less without penalties.
 func (c *component) greedy(ctx context.Context, order []int, offsets []int64, tight bool) bool {
 	for a := range offsets {
 		if offsets[a] = -1; c.Blocks[a].Pin >= 0 {
@@ -182,7 +180,7 @@ func (c *component) greedy(ctx context.Context, order []int, offsets []int64, ti
 	return true
 }
 
-// choose returns where greedy puts block a amid taken ranges.
+// choose returns the offset at which greedy puts block a, given the taken ranges.
 func (c *component) choose(a int, taken []placement.Range, offsets []int64, tight bool) int64 {
 	b := &c.Blocks[a]
 	best, gap := c.gap(a, taken, 0, tight)
@@ -206,8 +204,8 @@ func (c *component) choose(a int, taken []placement.Range, offsets []int64, tigh
 	return best
 }
 
-// gap returns the lowest aligned offset from x on at which block a avoids sorted ranges, or
-// that in the smallest gap, and the width of the gap.
+// gap returns the lowest aligned offset from x on at which block a avoids sorted ranges, or that in the smallest
+// gap, and the width of the gap.
 func (c *component) gap(a int, taken []placement.Range, x int64, tight bool) (at, width int64) {
 	b := &c.Blocks[a]
 	at, width = -1, math.MaxInt64
@@ -228,7 +226,7 @@ func (c *component) gap(a int, taken []placement.Range, x int64, tight bool) (at
 	return at, width
 }
 
-// charge returns the penalties of block a at an offset with what is placed.
+// charge returns the penalties of block a at an offset with placed blocks.
 func (c *component) charge(a int, at int64, offsets []int64) (cost int64) {
 	end := at + c.Blocks[a].Size
 	for _, x := range c.soft[a] {
@@ -299,8 +297,8 @@ func (c *component) construct(ctx context.Context) {
 	}
 }
 
-// climb improves the order of greedy by hill climbing with sideways steps: a block that
-// reaches above the goal, or is charged, is moved before another, or two change places.
+// climb improves the order of greedy by hill climbing with sideways steps: a block that exceeds the goal, or
+// incurs a penalty, is moved before another, or the two are exchanged.
 func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 	n := len(c.Blocks)
 	order := make([]int, n)
@@ -346,7 +344,7 @@ func (c *component) climb(ctx context.Context, steps int, r *rand.Rand) {
 // maxBranching is the maximum number of blocks for branching.
 const maxBranching = 2_000
 
-// improve works a round on what is not proved: hill climbing, then the search for a better
+// improve runs a round for a component that is not proved optimal: hill climbing, then the search for a better
 // placement, a proof that there is none, and for one that attains the bound.
 func (c *component) improve(ctx context.Context, round int, enough int64, seed uint64) {
 	if c.impossible {

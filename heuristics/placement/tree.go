@@ -9,46 +9,44 @@ import (
 	"workbench/model/proof"
 )
 
-// tree searches for a placement of height at most limit, or proves that there is none. It combines
-// the search of Moffitt, MiniMalloc, ASPLOS 2023, §5, with the y-check of Côté, Dell'Amico and
-// Iori, Operations Research 62(3), 2014, §4. Like both, it builds placements from the bottom up,
-// each buffer on 0 or on another one ("canonical" there, "normal patterns" here).
+// tree searches for a placement of height at most limit, or proves that there is none. It combines the search of
+// Moffitt, MiniMalloc, ASPLOS 2023, §5, with the y-check of Côté, Dell'Amico and Iori, Operations Research 62(3),
+// 2014, §4. Like both, it builds placements from the bottom up, each buffer on 0 or on another one ("canonical"
+// there, "normal patterns" here).
 //
-// Let S be a placement that fits with the minimum sum of offsets. In S every buffer lies on 0 or on
-// another one. At a node some buffers are placed as in S, and every other has
+// Let S be a placement that fits with the minimum sum of offsets. In S every buffer lies on 0 or on another one.
+// At a node some buffers are placed as in S, and every other has
 //
-//   - drop, where it lands if it falls now: the top of what is placed under it;
-//   - low ≥ drop, a lower bound on its offset in S. If low > drop, it has been excluded from
-//     drop, and so lies on an
-//     unplaced buffer j: low is at least the minimum low + room of those it meets.
+//   - drop, its offset if it is dropped now: the top of the placed buffers under it;
+//   - low ≥ drop, a lower bound on its offset in S. If low > drop, it has been excluded from drop, and so lies
+//     on an unplaced buffer j: low is at least the minimum low + room of those that it overlaps in time.
 //
-// The minimum low of a section and the rooms of its unplaced buffers must fit under limit ("section
-// inference"). A buffer that is excluded from its drop, though all unplaced buffers start above it,
-// would fall in S: such nodes are dominated, as in MiniMalloc.
+// The minimum low of a section and the rooms of its unplaced buffers must fit under limit ("section inference"). A
+// buffer that is excluded from its drop, though all unplaced buffers start above it, would fall in S: such nodes
+// are dominated, as in MiniMalloc.
 //
-// A buffer is ready if low = drop and every other one that it meets has low + room > low: nothing
-// can fit under it any more. A section is ready if all buffers that share its minimum low are.
-// Branching chooses a ready section and one of these buffers: it lies at its low, or is excluded
-// from it. Neither paper has the second branch, which is that of constraint programming: MiniMalloc
-// places buffers in the order of their offsets over all times, and y-check those of the lowest
-// niche from left to right. Here the choice of the section is free: fewest choices, minimum slack,
-// most failures so far. Parts that are disjoint in time are searched separately, and failed states
-// are remembered.
+// A buffer is ready if low = drop and every other one that it overlaps in time has low + room > low: nothing can
+// fit under it any more. A section is ready if all buffers that share its minimum low are. Branching chooses a
+// ready section and one of these buffers: it lies at its low, or is excluded from it. Neither paper has the second
+// branch, which is that of constraint programming. MiniMalloc places buffers in the order of their offsets over
+// all times, and y-check those of the lowest niche from left to right. Here the choice of the section is free:
+// fewest choices, minimum slack, most failures so far. Parts that are disjoint in time are searched separately,
+// and failed states are remembered.
 //
 // O(buffers alive together · their sections) a node.
 type tree struct {
 	in    *placement.Instance
 	items []item    // by First
-	first []int32   // items of First s or later begin at first[s]
+	first []int32   // items with a first section ≥ s begin at first[s]
 	meets [][]int32 // items alive together with an item
 	in0   [][]int32 // items of a section
-	spare []int64   // of a section, the most that a room has more than its size
+	spare []int64   // of a section, the maximum excess of a room over its size
 	least []int64   // by section: the minimum room
 	low   []int64   // of an item: its low, none if it is placed
 	room  []int64   // of an item
 	limit int64     // the height sought
-	rank  []float64 // which buffer of a section is tried first
-	rule  sectionBy // which section
+	rank  []float64 // the order in which the buffers of a section are tried
+	rule  sectionBy // the branching rule
 	key   [][2]uint64
 	// failed are the states without a completion at a limit, by 128 bits of hash.
 	failed     map[[2]uint64]struct{}
@@ -64,8 +62,8 @@ type tree struct {
 	placed  []int32
 
 	nodes, most int64
-	why         proof.Tally // nodes that were excluded in this run
-	visits      int64       // of sections and items, by all nodes: what a run has cost
+	why         proof.Tally // nodes excluded in this run
+	visits      int64       // sections and items visited by all nodes: the cost of a run
 	ctx         context.Context
 }
 
@@ -133,19 +131,19 @@ const (
 	complete                // all items are placed
 )
 
-// sectionBy says which section is branched on.
+// sectionBy is the rule for choosing the section to branch on.
 type sectionBy int
 
 const (
 	tightest   sectionBy = iota // minimum product of choices and slack
-	lowest                      // of the least low
-	fewest                      // of the fewest choices
-	failing                     // of the fewest choices for its failures so far: Boussemart et al., ECAI 2004
-	lowTight                    // of the least sum of low and room to spare
-	sectionBys                  // how many there are
+	lowest                      // minimum low
+	fewest                      // minimum number of choices
+	failing                     // minimum ratio of choices to failures so far: Boussemart et al., ECAI 2004
+	lowTight                    // minimum sum of low and slack
+	sectionBys                  // number of rules
 )
 
-// mostMeets is how many pairs of buffers alive together a tree has room for.
+// mostMeets limits the pairs of simultaneously alive buffers of a tree.
 const mostMeets = 30_000_000
 
 // newTree returns a tree for an instance, or nil if too many pairs of its buffers are
@@ -194,7 +192,7 @@ func newTree(in *placement.Instance) *tree {
 	return t
 }
 
-// relate finds which items meet, and twins.
+// relate finds the pairs of items that overlap in time, and twins.
 func (t *tree) relate() {
 	t.meets = make([][]int32, len(t.items))
 	t.rank, t.key = make([]float64, len(t.items)), make([][2]uint64, len(t.items))
@@ -230,8 +228,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// run searches at a height, with so many nodes at most. What has failed at it
-// before is known.
+// run searches at a height, with at most the given number of nodes. States that failed at this height are
+// remembered.
 func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
 	if t.failed = t.failures[limit]; t.failed == nil {
 		t.failed = map[[2]uint64]struct{}{}
@@ -246,7 +244,7 @@ func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
 	return t.node(0, t.in.Sections)
 }
 
-// reset takes all items back.
+// reset unplaces all items.
 func (t *tree) reset() {
 	t.items0, t.sects0, t.placed, t.dirty = t.items0[:0], t.sects0[:0], t.placed[:0], t.dirty[:0]
 	for s := range t.section {
@@ -268,7 +266,7 @@ func (t *tree) reset() {
 	}
 }
 
-// touch notes that what is known of a section has changed.
+// touch marks the values of a section as outdated.
 func (t *tree) touch(s int) {
 	if !t.isDirty[s] {
 		t.isDirty[s] = true
@@ -276,7 +274,7 @@ func (t *tree) touch(s int) {
 	}
 }
 
-// offsets writes the offsets of what is placed.
+// offsets writes the offsets of the placed items.
 func (t *tree) offsets(to []int64) {
 	for i := range t.items {
 		to[t.items[i].buffer] = t.items[i].low

@@ -1,10 +1,10 @@
 package placement
 
-// mostFailed is how many states are remembered: some 200 MB.
+// mostFailed limits the remembered states: some 200 MB.
 const mostFailed = 3_000_000
 
-// node searches below a node whose items not placed lie in the sections from lo up
-// to hi, the latter excluded. Offsets stay where they are if it is complete.
+// node searches below a node whose unplaced items lie in the sections from lo up to hi, the latter excluded.
+// Offsets remain set if it is complete.
 func (t *tree) node(lo, hi int) verdict {
 	if t.nodes++; t.nodes > t.most || t.nodes&255 == 0 && t.ctx.Err() != nil {
 		return stopped
@@ -47,8 +47,7 @@ func (t *tree) node(lo, hi int) verdict {
 	}
 }
 
-// trim narrows the sections to those with items that are not placed, and counts the
-// parts that these fall into.
+// trim narrows the sections to those with unplaced items, and counts the parts into which these divide.
 func (t *tree) trim(lo, hi int) (from, to, parts int) {
 	for lo < hi && t.section[lo].rest == 0 {
 		lo++
@@ -64,8 +63,7 @@ func (t *tree) trim(lo, hi int) (from, to, parts int) {
 	return lo, hi, parts
 }
 
-// split searches the parts one after the other, short ones first: none depends on
-// how another is completed.
+// split searches the parts one after the other, short ones first: they are independent.
 func (t *tree) split(lo, hi int) verdict {
 	for length := 1; ; length *= 2 {
 		left := false
@@ -74,7 +72,7 @@ func (t *tree) split(lo, hi int) verdict {
 			if s < hi-1 && t.section[s].crossing > 0 {
 				continue
 			}
-			if t.section[s].rest == 0 { // begin is s: nothing is left here
+			if t.section[s].rest == 0 { // no unplaced items
 				begin = s + 1
 				continue
 			}
@@ -93,10 +91,9 @@ func (t *tree) split(lo, hi int) verdict {
 	}
 }
 
-// state is a hash of all that decides what is below a node: which items are left,
-// the least low of each section, from which the drops of those that are not excluded
-// follow, and low and drop of those that are. Two states share 128 bits with
-// probability 2^-128, which a million of a million states does not reach.
+// state returns a hash of everything that determines the subtree of a node: the unplaced items, the minimum low of
+// each section, which determines the drops of items that are not excluded, and low and drop of those that are. Two
+// states share 128 bits with probability 2^-128, negligible even for a million of a million states.
 func (t *tree) state(lo, hi int) (key [2]uint64) {
 	add := func(a, b uint64) {
 		h := mix(a ^ mix(b))
@@ -120,8 +117,8 @@ func (t *tree) state(lo, hi int) (key [2]uint64) {
 	return key
 }
 
-// choose returns the ready section to branch on, -1: none is before the items are
-// lifted further. One with the least low of all is if that cannot be lifted.
+// choose returns the ready section to branch on, -1: none is before the items are lifted further. One with the
+// overall minimum low is ready if that cannot be lifted.
 func (t *tree) choose(lo, hi int) int {
 	best, least := -1, 0.0
 	for s := lo; s < hi; s++ {
@@ -158,7 +155,7 @@ func (t *tree) choose(lo, hi int) int {
 	return best
 }
 
-// ready reports whether all items that share the least low of a section are ready.
+// ready reports whether all items that share the minimum low of a section are ready.
 func (t *tree) ready(s int) bool {
 	low := t.section[s].low.value
 	for _, i := range t.in0[s] {
@@ -189,8 +186,7 @@ func (t *tree) pick(s int) int32 {
 	return best
 }
 
-// place places an item at its low. It reports whether all that it pushes up
-// stays under the limit.
+// place places an item at its low. It reports whether all items that it raises stay under the limit.
 func (t *tree) place(k int32) bool {
 	x := &t.items[k]
 	x.placed, t.low[k] = true, none
@@ -221,8 +217,7 @@ func (t *tree) place(k int32) bool {
 	return true
 }
 
-// invalidate notes which sections have to be computed anew when an item leaves its low:
-// those of whose least values it has one.
+// invalidate marks the sections whose minima an item determines as outdated, when the item's low changes.
 func (t *tree) invalidate(x *item) {
 	for s := x.first; s <= x.last; s++ {
 		if y := &t.section[s]; x.low <= y.next || x.low+x.room <= y.top.other {
@@ -231,8 +226,8 @@ func (t *tree) invalidate(x *item) {
 	}
 }
 
-// exclude lifts an item, and those that are its like, off its drop. Of twins at one
-// drop none can lie there if one cannot: they can change places.
+// exclude excludes an item, and its twins, from its drop. If one of several twins at one drop cannot lie there,
+// none can, since they are interchangeable.
 func (t *tree) exclude(k int32) {
 	x := t.items[k]
 	for i := int(t.first[x.first]); i < int(t.first[x.first+1]); i++ {
@@ -247,11 +242,10 @@ func (t *tree) exclude(k int32) {
 	}
 }
 
-// mostLifts is how often settle goes round: two excluded items may lift each other
-// in small steps.
+// mostLifts limits the rounds of propagate: two excluded items may lift each other in small steps.
 const mostLifts = 3
 
-// propagate draws the conclusions. It reports whether the node is still open.
+// propagate applies the inference rules until nothing changes. It reports whether the node is still open.
 func (t *tree) propagate(lo, hi int) bool {
 	for round := 0; ; round++ {
 		if !t.refresh() {
@@ -272,8 +266,8 @@ func (t *tree) propagate(lo, hi int) bool {
 	}
 }
 
-// lift raises the low of an excluded item to the least top of what it may lie on.
-// It reports whether the node is still open.
+// lift raises the low of an excluded item to the minimum top of the items on which it may lie. It reports whether
+// the node is still open.
 func (t *tree) lift(i int32) bool {
 	x := &t.items[i]
 	low, top := int64(none), int64(none) // of the others
@@ -282,7 +276,7 @@ func (t *tree) lift(i int32) bool {
 		top = min(top, t.section[s].top.without(i))
 	}
 	if low >= x.drop+x.room {
-		return false // it would fall
+		return false // it would fall: dominated
 	}
 	if top > x.low {
 		t.items0 = append(t.items0, savedItem{i, x.drop, x.low})
@@ -295,8 +289,7 @@ func (t *tree) lift(i int32) bool {
 	return true
 }
 
-// refresh computes the dirty sections anew, and reports whether all of them have
-// room enough.
+// refresh recomputes the outdated sections, and reports whether the items of all of them fit.
 func (t *tree) refresh() bool {
 	for n, s := range t.dirty {
 		t.isDirty[s] = false
@@ -328,7 +321,7 @@ func (t *tree) refresh() bool {
 	return true
 }
 
-// forget drops what is dirty: the node has failed.
+// forget clears the marks: the node has failed.
 func (t *tree) forget() {
 	for _, s := range t.dirty {
 		t.isDirty[s] = false
@@ -341,7 +334,7 @@ type mark struct{ items, sections, placed int }
 
 func (t *tree) mark() mark { return mark{len(t.items0), len(t.sects0), len(t.placed)} }
 
-// undo takes back what has happened since m.
+// undo undoes all changes since m.
 func (t *tree) undo(m mark) {
 	t.forget()
 	for _, k := range t.placed[m.placed:] {

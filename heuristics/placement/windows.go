@@ -6,15 +6,13 @@ import (
 	"slices"
 )
 
-// mostWindows is how many windows a round looks at, windowNodes how many nodes a search
-// of one has in the first round.
+// mostWindows limits the windows of a round, windowNodes the nodes of a search of one in the first round.
 const mostWindows, windowNodes = 8, 200
 
-// raise looks for a proof that the bound of a part is not met: in a window of time
-// around an instant of a large load, what is alive there cannot be placed under it. Fewer buffers
-// are never higher, so what holds of the window holds of the whole; and where they are
-// few, the search ends. Windows are twice as long in every round, up to the whole part.
-// Each is an instance of its own.
+// raise searches for a proof that the bound of a part is not attained. In a window of time around a section of
+// large load, the buffers alive there cannot be placed under the bound. Fewer buffers are never higher, so a bound
+// for the window holds for the whole; and with few buffers, the search ends. Windows double in every round, up to
+// the whole part. Each is an instance of its own.
 func (p *part) raise(ctx context.Context, round int) {
 	half := 1 << min(round, 30)
 	if 2*half >= p.in.Sections {
@@ -41,7 +39,7 @@ func (p *part) raise(ctx context.Context, round int) {
 	}
 }
 
-// fullest returns sections of large load, so far from each other, the fullest first.
+// fullest returns sections of large load at a minimum distance from each other, by decreasing load.
 func (p *part) fullest(apart int) []int {
 	loads := p.in.Loads()
 	all := make([]int, len(loads))
