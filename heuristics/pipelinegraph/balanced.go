@@ -9,12 +9,11 @@ import (
 	"workbench/model/problem/pipeline/ideals"
 )
 
-// Balanced returns PipeDream's straight pipeline on a graph, without memory: the ideals
-// ∅ = I_0 ⊂ … ⊂ I_r = everything, r ≤ P, of the smallest load of a stage I_k − I_{k-1} or
-// link, a link's being 2a/β of all that crosses, as PipeDream has it, and that load in
-// seconds, PipeDream's period. It looks for loads up to some top, and raises that by a
-// quarter until there are stages. O(P·pairs) for pairs of ideals of which one has the
-// other and at most the top between them.
+// Balanced returns PipeDream's straight pipeline on a graph, without memory, and its load in seconds, PipeDream's
+// period. It chooses ideals ∅ = I_0 ⊂ … ⊂ I_r = everything, r ≤ P, that minimise the maximum load of a stage I_k −
+// I_{k-1} or link. A link's load is 2a/β of the values that cross it, as in PipeDream. It searches loads up to
+// some top, and raises that by a quarter until stages exist. O(P·pairs) for pairs of ideals where one contains the
+// other and the load between them is at most the top.
 func Balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	for top := t.Work[t.Len()-1] / float64(p.Processors); ; top *= 1.25 {
 		if chosen, load := balancedBelow(t, p, top); load <= top {
@@ -23,7 +22,7 @@ func Balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	}
 }
 
-// balancedBelow is Balanced among stages of at most a load.
+// balancedBelow returns Balanced among stages of at most the load top.
 func balancedBelow(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64) {
 	n := t.Len()
 	procs := min(p.Processors, len(t.Atoms))
@@ -37,7 +36,7 @@ func balancedBelow(t *ideals.Lattice, p platform.Platform, top float64) ([]int, 
 	// best[i]: everything but ideal i in r stages.
 	best := slices.Repeat([]float64{math.Inf(1)}, n)
 	best[all] = 0
-	next := make([][]int, procs+1) // by number of stages: the ideal that the first adds up to
+	next := make([][]int, procs+1) // by number of stages: the ideal that ends the first stage
 	rounds := 0
 	period := math.Inf(1)
 	w := t.Walk()

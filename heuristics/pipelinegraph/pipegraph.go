@@ -1,12 +1,10 @@
-// Package pipelinegraph plans pipelined model parallelism on graphs: programs over the
-// lattice of ideals choose stages of which several values may cross a cut, an order of
-// the operations follows from them, and methods for chains ([heuristics/pipeline]) plan
-// the graph in that order.
+// Package pipelinegraph plans asynchronous pipelined model parallelism on graphs. Programs over the lattice of
+// ideals choose stages, where several values may cross a cut, an order of the operations follows from them, and
+// methods for chains ([heuristics/pipeline]) plan the graph in that order.
 //
-// The idea of states that are ideals is that of PipeDream (Narayanan et al., SOSP 2019,
-// §3.1) and of Tarnawski et al., NeurIPS 2020; that of the memory and the schedule is
-// 1F1B* of [004] 7.1 (Beaumont, Eyraud-Dubois and Shilova), of which this is the form
-// for graphs. Ours is to hand the order on to methods that know no graphs.
+// Ideals as states are the idea of PipeDream (Narayanan et al., SOSP 2019, §3.1) and of Tarnawski et al., NeurIPS
+// 2020. Memory and schedule are those of 1F1B* of [004] 7.1 (Beaumont, Eyraud-Dubois and Shilova), in a form for
+// graphs. Passing the order on to methods for chains is the idea of this project.
 package pipelinegraph
 
 import (
@@ -24,27 +22,24 @@ import (
 	"workbench/model/problem/pipeline/ideals"
 )
 
-// MostIdeals is how many ideals the programs look at: more, and the graph is made
-// coarser. Half a second on two processors.
+// MostIdeals limits the ideals of the programs; graphs with more are coarsened. Half a second on two processors.
 const MostIdeals = 4000
 
-// A Method plans a chain.
+// Method plans a chain.
 type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)
 
-// runs is how many runs of each method [Plan] takes at most for an order.
+// runs limits the runs of each method that [Plan] makes for an order.
 const runs = 7
 
-// Plan returns the best plan that methods for chains find for the graph in some orders.
-// Each method tries every order, beginning with the stages that come with it, and then
-// those that methods before it found best there, so that it is no worse than they are.
-// t is nil where there are too many ideals: the order of the file remains. The error wraps
-// [plan.ErrNoPlan], or is of the input; that nothing fits in some orders proves nothing.
-// cut says that the time of one of them was over before it had done all that it would.
+// Plan returns the best plan that methods for chains find for the graph in some orders. Each method tries every
+// order, first with the stages that come with it, and then with those that previous methods found best there, so
+// that it is no worse than they are. t is nil where there are too many ideals: only the order of the file remains.
+// The error wraps [plan.ErrNoPlan], or is of the input; infeasibility in some orders proves nothing. cut reports
+// that the time of one of them ended before it was done.
 //
-// The first of several methods is to be a quick one: it has half of the time that ctx has, and
-// tries each order as soon as that is found, those that take long to find after the others, so
-// that a short limit cuts off these and not the plans. The other methods have equal parts of
-// what is left. It takes as long as [runs] of each method an order, and as [Star].
+// The first of several methods should be a fast one. It has half of the remaining time of ctx, and tries each
+// order as soon as that is found, slowly found orders last, so that a short limit drops these and not the plans.
+// The other methods share the rest equally. It takes as long as [runs] of each method for each order, plus [Star].
 func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options,
 	methods ...Method,
 ) (best *plan.Plan, cut bool, err error) {
@@ -67,8 +62,8 @@ func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Pla
 	return best, s.cut, nil
 }
 
-// first finds the orders, and tries the first of some methods on each, in half of what is
-// left of its time. The error is of the input.
+// first finds the orders, and tries the first of some methods on each, in half of its remaining time. The error is
+// of the input.
 func (s *tries) first(ctx context.Context, methods []Method) error {
 	if len(methods) > 1 {
 		half, cancel := plan.Portion(ctx, 0.5)
@@ -97,25 +92,25 @@ func (s *tries) first(ctx context.Context, methods []Method) error {
 	return nil
 }
 
-// tries are the orders that are tried, and what is known of them.
+// tries holds the orders and the best plans so far.
 type tries struct {
 	*ideals.View
 	t      *ideals.Lattice
 	p      platform.Platform
 	o      pipeline.Options
 	orders []*order
-	why    error // there is no plan in the last one without
-	cut    bool  // the time of some was over
+	why    error // why the last order without a plan has none
+	cut    bool  // the time of some order ended
 	begun  bool  // a method was tried
 }
 
-// An order is one of the layers, with the best plan in it, nil: none is known.
+// order is one of the layers, with the best plan in it, nil: none is known.
 type order struct {
 	layers []int
 	best   *plan.Plan
 }
 
-// best is that of all orders, the first of equals.
+// best returns the best plan of all orders, the first at a tie.
 func (s *tries) best() (best *plan.Plan) {
 	for _, x := range s.orders {
 		if shorter(x.best, best) {
@@ -125,8 +120,7 @@ func (s *tries) best() (best *plan.Plan) {
 	return best
 }
 
-// each tries a method on the orders, each of which has its share of the time. The error is
-// of the input.
+// each tries a method on the orders, each with its share of the time. The error is of the input.
 func (s *tries) each(ctx context.Context, method Method) error {
 	for k, x := range s.orders {
 		if err := s.try(ctx, 1/float64(len(s.orders)-k), x, method); err != nil {
@@ -136,7 +130,7 @@ func (s *tries) each(ctx context.Context, method Method) error {
 	return nil
 }
 
-// try tries a method on one order, the first of all however short the time.
+// try tries a method on one order, the first one always, however short the time.
 func (s *tries) try(ctx context.Context, share float64, x *order, method Method) error {
 	ctx, cancel := plan.Portion(ctx, share)
 	defer cancel()
@@ -158,7 +152,7 @@ func (s *tries) try(ctx context.Context, share float64, x *order, method Method)
 	return err
 }
 
-// shorter reports whether p is a plan and better than q, if that is one.
+// shorter reports whether p is a plan and better than q, if q is one.
 func shorter(p, q *plan.Plan) bool {
 	return p != nil && (q == nil || p.Claims.Makespan < q.Claims.Makespan)
 }
@@ -170,20 +164,23 @@ type ordered struct {
 	o      pipeline.Options
 	order  []int
 	method Method
-	known  bool        // there is a plan in this order
+	known  bool        // a plan in this order exists
 	tried  [][]float64 // what layers kept so far
 	best   *plan.Plan
 	missed []plan.Stage // of the last plan that did not fit
-	why    error        // there was none
+	why    error        // why the last run found none
 }
 
-// plan looks for the best plan. What a layer keeps depends on the stages that it looks for, so
-// it is tried with what layers keep in the stages of another plan, if there is one;
-// with layers that keep what nobody before them does, which may be less than they keep in
-// the stages found: what then does not fit is dropped, and the method is tried again with what
-// they keep in those; else with layers that keep all that their backwards read, which is more;
-// and then, while that helps, with what they keep in the best stages so far. The error is of
-// the input.
+// plan searches for the best plan. What a layer keeps depends on the stages, which are unknown before the search,
+// so it tries several assumptions:
+//
+//   - layers keep what they keep in the stages of another plan, if there is one;
+//   - layers keep only what no layer before them keeps, which may be less than they keep in the stages found. If
+//     the result does not fit, it is dropped, and the method is run once more with what they keep in those stages;
+//   - otherwise, layers keep everything that their backwards read, which is more;
+//   - finally, while that helps, layers keep what they keep in the best stages so far.
+//
+// The error is of the input.
 func (w *ordered) plan(other *plan.Plan) error {
 	better := false
 	try := func(keeping ideals.Keeping, stages []plan.Stage) error {
@@ -212,15 +209,15 @@ func (w *ordered) plan(other *plan.Plan) error {
 	return err
 }
 
-// try reports whether the method has found a better plan that fits. It is not tried again
-// where there is a plan and no time: to begin takes up to a second on thousands of layers.
+// try reports whether the method has found a better plan that fits. It does not run again if a plan exists and the
+// time is over: starting takes up to a second on thousands of layers.
 func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
 	if len(w.tried) > 0 && (w.known || w.best != nil) && w.o.Stop.Given() {
 		return false, nil
 	}
 	c := w.Chain(w.order, keeping, stages)
 	if slices.ContainsFunc(w.tried, func(kept []float64) bool { return slices.Equal(kept, c.Kept) }) {
-		return false, nil // all else is of the order
+		return false, nil // any other error concerns the order
 	}
 	w.tried = append(w.tried, c.Kept)
 	found, err := w.method(c, w.p, w.o)
@@ -228,7 +225,7 @@ func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error)
 		if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
 			return false, err
 		}
-		if keeping != ideals.Each { // which may need more than there is need of
+		if keeping != ideals.Each { // which may keep more than necessary
 			w.why = err
 		}
 		return false, nil
@@ -244,7 +241,7 @@ func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error)
 	return true, nil
 }
 
-// finish makes a plan of a chain one of the graph, and reports whether it fits.
+// finish converts a plan of a chain to one of the graph, and reports whether it fits.
 func finish(v *ideals.View, order []int, p *plan.Plan) (bool, error) {
 	p.Order = v.IDs(order)
 	peak, err := view.Peak(v.Chain(order, ideals.Stages, p.Allocation), p)
@@ -252,17 +249,16 @@ func finish(v *ideals.View, order []int, p *plan.Plan) (bool, error) {
 	return err == nil && platform.Fits(peak, p.Platform.Memory), err
 }
 
-// add adds an order, unless it is one of those with nothing to begin with.
+// add adds an order, unless it is known and has no first plan.
 func (s *tries) add(layers []int, first *plan.Plan) {
 	if !slices.ContainsFunc(s.orders, func(y *order) bool { return slices.Equal(layers, y.layers) && y.best == first }) {
 		s.orders = append(s.orders, &order{layers, first})
 	}
 }
 
-// least adds the order of the stages that need least memory with one mini-batch at a time,
-// with that plan, if it is found in time and fits; in more memory, too, so that no method is
-// worse there: wherever contiguous stages fit in some order there is a plan, unless the
-// lattice leaves ideals out. The error is of the input.
+// least adds the order of the stages that need minimum memory with one mini-batch at a time, with that plan, if it
+// is found in time and fits. It does so in larger memory, too, so that no method is worse there: wherever
+// contiguous stages fit in some order there is a plan, unless the lattice omits ideals. The error is of the input.
 func (s *tries) least(stop plan.Stop) error {
 	order, stages := s.t.LeastContiguous(s.p, s.o.Model, stop)
 	if order == nil {
@@ -286,7 +282,7 @@ func (s *tries) file(plan.Stop) error {
 	return nil
 }
 
-// balanced adds that of PipeDream's stages.
+// balanced adds the order of PipeDream's stages.
 func (s *tries) balanced(stop plan.Stop) error {
 	s.choose(stop, func(t *ideals.Lattice) []int {
 		chosen, _ := Balanced(t, s.p)
@@ -295,7 +291,7 @@ func (s *tries) balanced(stop plan.Stop) error {
 	return nil
 }
 
-// replicated adds that of PipeDream's stages on several processors, if that is not too much work.
+// replicated adds the order of PipeDream's stages on several processors, unless that is too much work.
 func (s *tries) replicated(stop plan.Stop) error {
 	s.choose(stop, func(t *ideals.Lattice) []int {
 		chosen, _ := Replicated(t, s.p)
@@ -304,8 +300,8 @@ func (s *tries) replicated(stop plan.Stop) error {
 	return nil
 }
 
-// choose adds the order of the ideals that are chosen of the lattice; if it leaves some out,
-// of a second one, which is finer where the first choice cuts the graph.
+// choose adds the order of the ideals that among chooses from the lattice. If the lattice omits some, it chooses
+// from a second one, which is finer where the first choice cuts the graph.
 func (s *tries) choose(stop plan.Stop, among func(*ideals.Lattice) []int) {
 	t := s.t
 	var order []int
@@ -328,8 +324,8 @@ func (s *tries) choose(stop plan.Stop, among func(*ideals.Lattice) []int) {
 	}
 }
 
-// star adds that of the stages that Star chooses. Stages that take a quarter longer than the
-// best plan are still of use, as Star reckons what they need.
+// star adds the order of the stages that Star chooses. Stages up to a quarter slower than the best plan are still
+// useful, as Star estimates their memory.
 func (s *tries) star(stop plan.Stop) error {
 	period := math.Inf(1)
 	if best := s.best(); best != nil {

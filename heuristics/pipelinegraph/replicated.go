@@ -8,16 +8,15 @@ import (
 	"workbench/model/problem/pipeline/ideals"
 )
 
-// mostReplicating is the most that Replicated looks at, pairs of ideals times pairs of
-// numbers of processors: a second or two.
+// mostReplicating limits the work of Replicated, pairs of ideals times pairs of numbers of processors: a second or
+// two.
 const mostReplicating = 1 << 31
 
 // Replicated returns PipeDream's pipeline with replicated stages on a graph, without memory
-// (optimizer_graph_hierarchical.py): the ideals ∅ = I_0 ⊂ … ⊂ I_r = everything and numbers
-// of replicas c_k, together at most P, of the smallest of what is largest among the stages'
-// (work + 4(c-1)w/(cβ))/c, w being their weights, and the 2a/(βc) of the cuts before them;
-// and that in seconds. nil where that is too much work. O(pairs·P²) for pairs of ideals of
-// which one has the other.
+// (optimizer_graph_hierarchical.py), and its period in seconds. It chooses the ideals ∅ = I_0 ⊂ … ⊂ I_r =
+// everything and numbers of replicas c_k, at most P in total. They minimise the maximum of the stages' (work +
+// 4(c-1)w/(cβ))/c, w being their weights, and the 2a/(βc) of the cuts before them. It returns nil where that is
+// too much work. O(pairs·P²) for pairs of ideals where one contains the other.
 func Replicated(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	n, procs := t.Len(), p.Processors
 	if pairs := float64(n) * float64(n) / 2; procs < 2 || pairs*float64(procs*procs)/2 > mostReplicating {
@@ -37,7 +36,7 @@ func Replicated(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	}
 	best[0][n-1] = 0
 	w := t.Walk()
-	for j := n - 1; j > 0; j-- { // what is in an ideal has a smaller number
+	for j := n - 1; j > 0; j-- { // subsets have smaller numbers
 		w.VisitSubsets(j, func(i int) bool {
 			for c := 1; c <= procs; c++ {
 				reduce := 4 * float64(c-1) * (weight[j] - weight[i]) / (float64(c) * p.Bandwidth)

@@ -11,15 +11,14 @@ import (
 	"workbench/model/problem/pipeline/ideals"
 )
 
-// starGrain is how near Star comes to the shortest period, relatively.
+// starGrain is the relative tolerance of Star's period.
 const starGrain = 1e-3
 
-// Star returns the ideals of the stages with which 1F1B* has the shortest period, at most
-// the longest, to starGrain; nil if there are none: at a period T, from the last stage to the
-// first, the delay ⊕ of [004] 7.1.2 to the end is to be short, since it says how many
-// mini-batches a stage has in flight, and a stage fits with so many. What a stage keeps
-// is exact, what it needs while it computes is reckoned by what crosses its two cuts
-// alone; the plan on the chain is exact. O(P·pairs·N) a period.
+// Star returns the ideals of the stages with which 1F1B* has the shortest period, up to longest, within starGrain;
+// nil if there are none. At a period T, from the last stage to the first, it minimises the delay ⊕ of [004] 7.1.2
+// to the end, since the delay determines the number of mini-batches in flight of a stage, and so its memory. What
+// a stage keeps is exact; its memory while it computes is estimated by the values that cross its two cuts. The
+// plan on the chain is exact. O(P·pairs·N) a period.
 func Star(t *ideals.Lattice, p platform.Platform, o pipeline.Options, longest float64) []int {
 	s := &star{t: t, p: p, task: o.Model != plan.StageModel, walk: t.Walk(), stop: o.Stop}
 	all := t.Len() - 1
@@ -58,7 +57,7 @@ func (s *star) idealsAt(period float64) []int {
 	n := t.Len()
 	all := n - 1
 	procs := min(s.p.Processors, len(t.Atoms))
-	delay := slices.Repeat([]float64{math.Inf(1)}, n) // of everything but ideal i in r stages, the cut below it counted
+	delay := slices.Repeat([]float64{math.Inf(1)}, n) // of everything but ideal i in r stages, including the cut below it
 	delay[all] = 0
 	next := make([][]int, procs+1)
 	for r := 1; r <= procs; r++ {
