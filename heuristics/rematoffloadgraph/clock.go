@@ -9,38 +9,37 @@ import (
 	"workbench/model/platform"
 )
 
-// A clock lets a route happen, with gaps in which values are away.
+// clock simulates a route, with gaps in which values are on the host.
 //
-// Values are sent as soon as they are there, those first that are to be gone first; what has
-// been sent and is not used is freed. They are fetched in the order in which they are used,
-// not before there is room until then, nor much before they must be (see gates). A
-// computation waits for what it reads, and for room.
+// Values are sent as soon as they are computed, those that must be freed first first; a value that has been sent
+// and is not in use is freed. They are fetched in the order of use, not before the memory suffices until then, nor
+// much before they must be (see gates). A computation waits for its inputs, and for memory.
 type clock struct {
 	*route
 	memory, bandwidth float64
 	sends             []send  // by value
-	queue             []int   // values that are there and to be sent, by due
+	queue             []int   // computed values waiting to be sent, by due
 	back              []fetch // in the order of use
 	next              int     // of back
-	begin             [][]int // by position: the gaps, as indices of back, that begin there
-	makes             [][]int // by position: values that it makes that are to be sent
+	begin             [][]int // by position: indices in back of the gaps that begin there
+	makes             [][]int // by position: values computed there that will be sent
 
 	now      float64
-	used     float64 // on the device, also on its way
-	running  float64 // what the running computation takes beside
-	out, in  float64 // when the links are free
-	frees    []free  // to come, in order of time
+	used     float64 // on the device, including values being fetched
+	running  float64 // additional memory of the running computation
+	out, in  float64 // when the links become free
+	frees    []free  // pending, in order of time
 	ops      []plan.Op
-	waits    []float64 // by position: how long it waited
-	headroom []float64 // by position: what was free while it ran
+	waits    []float64 // by position: its waiting time
+	headroom []float64 // by position: the free memory while it ran
 }
 
-// A send is the way of a value to the host.
+// send is the transfer of a value to the host.
 type send struct {
 	wanted bool
-	made   int     // the position that makes what is sent
-	due    int     // the position by which it is to be gone
-	end    float64 // +Inf: it has not begun
+	made   int     // the position that computes the value
+	due    int     // the position by which it must be freed
+	end    float64 // +Inf: not started
 	after  []leave // gaps that wait for it
 }
 
@@ -50,21 +49,21 @@ type leave struct {
 	time float64
 }
 
-// A fetch is the way back of the value of a gap.
+// fetch is the transfer of the value of a gap to the device.
 type fetch struct {
 	gap
-	gate int     // the position from which on it may begin
+	gate int     // the first position at which it may begin
 	gone float64 // when it was freed; NaN: not yet
 	end  float64
 }
 
-// A free is something that leaves the device.
+// free is an event that frees memory.
 type free struct {
 	time float64
 	gap  int
 }
 
-// run returns what the clock makes of a route; false if it cannot go on.
+// run simulates a route; it returns false at a deadlock.
 func (r *route) run(memory, bandwidth float64, away []gap) (*clock, bool) {
 	n := len(r.order)
 	c := &clock{
@@ -80,7 +79,7 @@ func (r *route) run(memory, bandwidth float64, away []gap) (*clock, bool) {
 		g := c.back[f].gap
 		c.begin[g.from] = append(c.begin[g.from], f)
 		s := &r.stays[g.stay]
-		if x := &c.sends[s.value]; !x.wanted || g.due < x.due { // the host keeps what it has
+		if x := &c.sends[s.value]; !x.wanted || g.due < x.due { // the host keeps its copy
 			*x = send{wanted: true, made: s.at[0], due: g.due, end: math.Inf(1)}
 		}
 	}
@@ -97,14 +96,14 @@ func (r *route) run(memory, bandwidth float64, away []gap) (*clock, bool) {
 	return c, c.wait(n)
 }
 
-// gates says from when on values may be fetched: not before there is room for them until
-// they are used, nor much before they must be on their way for nothing to wait.
+// gates sets the first position at which each value may be fetched: not before the memory suffices until its use,
+// nor much before it must start for no computation to wait.
 func (c *clock) gates() {
 	room := make([]float64, len(c.use))
 	for k, use := range c.use {
 		room[k] = c.memory - use
 	}
-	latest := make([]float64, len(c.back)) // when each must begin
+	latest := make([]float64, len(c.back)) // the latest start of each
 	begin := c.clock[len(c.order)]
 	for f := len(c.back) - 1; f >= 0; f-- {
 		x := &c.back[f]
@@ -127,13 +126,13 @@ func (c *clock) gates() {
 	}
 }
 
-// lead is how much earlier than it must a prefetch may begin, as a part of the makespan.
+// lead is how much earlier than necessary a prefetch may begin, as a fraction of the makespan.
 const lead = 0.01
 
-// seconds is how long a value travels.
+// seconds returns the transfer time of a value.
 func (c *clock) seconds(value int) float64 { return c.v.Memory[value] / c.bandwidth }
 
-// step lets the computation at position k run.
+// step runs the computation at position k.
 func (c *clock) step(k int) bool {
 	if !c.wait(k) {
 		return false
@@ -174,7 +173,7 @@ func (c *clock) step(k int) bool {
 	return true
 }
 
-// discard frees what position k uses last.
+// discard frees the values whose last use is at position k.
 func (c *clock) discard(k int) {
 	for _, i := range c.ends[k] {
 		c.used -= c.v.Memory[i]
@@ -182,7 +181,7 @@ func (c *clock) discard(k int) {
 	}
 }
 
-// wait lets time pass until the computation at position k can begin.
+// wait advances the time until the computation at position k can begin.
 func (c *clock) wait(k int) bool {
 	from := c.now
 	for {
@@ -206,8 +205,7 @@ func (c *clock) wait(k int) bool {
 	}
 }
 
-// ready reports whether what position k reads is there, and nothing that it makes is being
-// sent.
+// ready reports whether the inputs of position k are on the device, and none of its outputs is being sent.
 func (c *clock) ready(k int) bool {
 	for f := c.next - 1; f >= 0 && c.back[f].to >= k; f-- {
 		if c.back[f].to == k && c.back[f].end > c.now {
@@ -228,15 +226,15 @@ func (c *clock) ready(k int) bool {
 	return true
 }
 
-// fetchOne begins the next prefetch, if it can now, beside what the computation at position
-// k takes or will take.
+// fetchOne begins the next prefetch, if it is possible now together with the memory of the computation at position
+// k.
 func (c *clock) fetchOne(k int, beside float64) bool {
 	if c.next == len(c.back) {
 		return false
 	}
 	x := &c.back[c.next]
 	if x.to <= k {
-		beside = 0 // which waits for it
+		beside = 0 // the computation waits for the value
 	}
 	value := c.stays[x.stay].value
 	if x.gate > k || c.in > c.now || !(x.gone <= c.now) || !platform.Fits(c.used+beside+c.v.Memory[value], c.memory) {
@@ -250,7 +248,7 @@ func (c *clock) fetchOne(k int, beside float64) bool {
 	return true
 }
 
-// later is when something ends next.
+// later returns the time of the next end of a transfer.
 func (c *clock) later() float64 {
 	t := math.Inf(1)
 	if c.in > c.now {
@@ -265,7 +263,7 @@ func (c *clock) later() float64 {
 	return t
 }
 
-// advance frees what is to go by now, and keeps the link out busy.
+// advance frees memory that is due, and keeps the link out busy.
 func (c *clock) advance() {
 	for len(c.queue) > 0 && c.out <= c.now {
 		i := c.queue[0]
@@ -290,7 +288,7 @@ func (c *clock) advance() {
 	}
 }
 
-// free notes that the value of a gap goes at a time.
+// free schedules the value of a gap to be freed at a time.
 func (c *clock) free(time float64, gap int) {
 	at, _ := slices.BinarySearchFunc(c.frees, time, func(f free, t float64) int { return cmp.Compare(f.time, t) })
 	c.frees = slices.Insert(c.frees, at, free{time, gap})

@@ -8,8 +8,7 @@ import (
 	"workbench/model/platform"
 )
 
-// leaving is a queue of gaps: the one of the largest key leaves first, of equal ones the one
-// that began first.
+// leaving is a queue of gaps by decreasing key; at a tie, the one that began first precedes.
 type leaving []candidate
 
 type candidate struct {
@@ -30,11 +29,10 @@ func (q *leaving) Pop() any {
 	return x
 }
 
-// cover chooses gaps such that what is not away fits at every position. Where it does not,
-// what is used last leaves (Belady): in a training step what was there first, which has had
-// most time to travel. noise multiplies how far off that use is. Gaps that later ones make
-// needless are left out again. It reports false if all that can leave is not enough.
-// O(positions·(log(gaps) + gaps chosen)).
+// cover chooses gaps such that the remaining values fit at every position. Where they do not, it evicts the value
+// with the farthest next use (Belady): in a training step that is the oldest value, which has had most time for
+// its transfer. noise multiplies the distance of that use. Gaps that later ones make unnecessary are dropped. It
+// returns false if evicting everything does not suffice. O(positions·(log(gaps) + gaps chosen)).
 func (r *route) cover(memory float64, noise func() float64) (away []gap, ok bool) {
 	all := r.gaps()
 	back := make([]float64, len(r.use)+1)
@@ -62,7 +60,7 @@ func (r *route) cover(memory float64, noise func() float64) (away []gap, ok bool
 	return r.thin(away, memory), true
 }
 
-// thin leaves out what is not needed, the largest first.
+// thin drops unnecessary gaps, the largest first.
 func (r *route) thin(away []gap, memory float64) []gap {
 	use := slices.Clone(r.use)
 	for _, g := range away {

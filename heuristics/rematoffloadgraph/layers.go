@@ -10,15 +10,15 @@ import (
 	problemrematgraph "workbench/model/problem/rematgraph"
 )
 
-// ByLayers is the plan of torchtitan's two-level solver (graph_trainer, auto_sac_offload_solver.py) beside a
-// link: outer says by layer which parts of what is saved are kept and sent, and inner which
-// nodes; what is neither runs again right before the first node that needs it. As in [rematgraph.ByLayers] what the
-// two programs promise is neither the memory nor the time of the plan, so a hundred budgets are
-// tried, and the fastest plan that fits is taken.
+// ByLayers is the plan of torchtitan's two-level solver (graph_trainer, auto_sac_offload_solver.py) with a link:
+// outer selects by layer which fractions of the saved values are kept and offloaded, and inner selects the nodes.
+// All others are recomputed right before the first node that needs them. As in [rematgraph.ByLayers], the two
+// programs estimate neither the memory nor the time of the plan exactly, so a hundred budgets are tried, and the
+// fastest plan that fits is returned.
 //
-// There what is sent is fetched a layer before it is needed; here the clock of [Search] says when, as soon as
-// there is room, and computations wait for it. The error wraps plan.ErrNoPlan if no plan fits or no node is marked with a
-// layer.
+// torchtitan fetches an offloaded value one layer before its use. Here the clock of [Search] fetches it as soon as
+// the memory suffices, and computations wait for it. The error wraps plan.ErrNoPlan if no plan fits or no node is
+// marked with a layer.
 func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p platform.Platform, outer rematgraph.Layers,
 	inner rematgraph.Shares,
 ) (*plan.Plan, error) {
@@ -44,8 +44,7 @@ func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p p
 	return best.plan(method, p)
 }
 
-// longest returns the longest gap of each stay of values that are sent: that between forward and
-// backward.
+// longest returns the longest gap of each copy of the offloaded values: that between forward and backward.
 func (r *route) longest(sent []bool) (away []gap) {
 	of := map[int]gap{}
 	for _, g := range r.gaps() {

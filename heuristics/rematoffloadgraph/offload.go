@@ -12,9 +12,8 @@ import (
 	verifyrematgraph "workbench/model/verify/rematgraph"
 )
 
-// Offload computes every node once, in the order of the graph, and sends away what is used
-// last where memory is short. It has a plan wherever there is one, unless values are
-// pinned. O((n + gaps)·log(gaps)).
+// Offload computes every node once, in the order of the graph, and evicts the value with the farthest next use
+// where memory is short. It finds a plan whenever one exists, unless values are pinned. O((n + gaps)·log(gaps)).
 func Offload(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
@@ -30,16 +29,16 @@ func Offload(ctx context.Context, v *rematgraph.View, p platform.Platform) (*pla
 	return c.plan("pure-offload", p)
 }
 
-// covers is how many covers of a route are tried where computations wait, and late how many
-// computations they have together that are tried after the end, or where they wait as long as they take: a tenth
-// of a second. A route that was looked for until then is worth nothing without a cover in which little waits.
+// covers limits the covers of a route that are tried where computations wait. late limits the total number of
+// their computations after ctx has ended, or where computations wait as long as they run: a tenth of a second. A
+// route found just before the end needs a cover with little waiting.
 const (
 	covers = 40
 	late   = 20_000
 )
 
-// timed covers a route and lets it happen; nil if that cannot be. Where computations wait,
-// other covers are tried; only a few when ctx has ended or little can be hoped for.
+// timed covers a route and simulates it; nil if that is impossible. Where computations wait, it tries other
+// covers; only a few when ctx has ended or an improvement is unlikely.
 func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (best *clock) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for k := range covers {
@@ -61,8 +60,8 @@ func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (be
 	return best
 }
 
-// plan writes what has happened as a plan. Its peak is that of the replay, which at one
-// instant lets computations that take no time happen before prefetches.
+// plan returns the simulated operations as a plan. Its peak is that of the replay, which at a tie runs
+// computations of zero duration before prefetches.
 func (c *clock) plan(method string, at platform.Platform) (*plan.Plan, error) {
 	p := plan.New(plan.RematOffload, method, c.v.Instance, at)
 	p.Ops = c.ops

@@ -1,10 +1,9 @@
-// Package rematoffloadgraph plans training steps beside a link to the host: which values are kept,
-// which are sent away and fetched again, and which are computed again.
+// Package rematoffloadgraph plans training steps with a link to the host: which values are kept, which are
+// offloaded and fetched, and which are recomputed.
 //
-// A plan is made in three parts. A route says what is computed, one node after the other;
-// the methods of package rematgraph find routes. A cover says which copies of values are away
-// between two computations that use them, so that all others fit. The clock gives
-// computations and transfers times. Every plan is replayed by who takes it.
+// A plan is made in three parts. A route is the sequence of computations; the methods of package rematgraph find
+// routes. A cover chooses the copies of values that are on the host between two computations that use them, so
+// that all others fit. The clock assigns times to computations and transfers. Callers replay every plan.
 package rematoffloadgraph
 
 import (
@@ -14,37 +13,34 @@ import (
 	"workbench/model/problem/rematgraph"
 )
 
-// A route is the computations of a plan, in their order. Position len(order) is the end,
-// where the results are read.
+// route is the sequence of computations of a plan. Position len(order) is the end, where the results are read.
 type route struct {
 	v     *rematgraph.View
 	order []int32 // nodes
 	stays []stay
-	ends  [][]int   // by position: the values of stays that end there
-	use   []float64 // by position: the memory in use if nothing leaves
-	clock []float64 // by position: when it begins if nothing waits
+	ends  [][]int   // by position: the values of copies that end there
+	use   []float64 // by position: the memory in use without offloading
+	clock []float64 // by position: its start without waiting
 }
 
-// A stay is a copy of a value: made by a computation, and read by others until it is freed
-// or made anew.
+// stay is a copy of a value: made by a computation, and read by others until it is freed or recomputed.
 type stay struct {
 	value int
-	at    []int // positions: of who makes it, and of those that read it
+	at    []int // positions: of the computation that makes it, and of those that read it
 }
 
-// A gap is a time between two uses of a stay, in which it need not be on the device.
+// gap is an interval between two uses of a copy, in which it need not be on the device.
 type gap struct {
 	stay     int
 	from, to int // positions of the uses
-	due      int // the position by which it is to be gone, once it is chosen
+	due      int // the position by which it must be freed, once it is chosen
 }
 
-// newRoute follows the copies of values through computations each of which has what it
-// reads. O(computations · degree).
+// newRoute tracks the copies of values through computations whose inputs all exist. O(computations · degree).
 func newRoute(v *rematgraph.View, order []int32) *route {
 	n := len(order) + 1
 	r := &route{v: v, order: order, ends: make([][]int, n), use: make([]float64, n), clock: make([]float64, n)}
-	now := make([]int, v.M) // the stay of each value
+	now := make([]int, v.M) // the current copy of each value
 	read := func(i, k int) { r.stays[now[i]].at = append(r.stays[now[i]].at, k) }
 	for k, j := range order {
 		for _, i := range v.Pred[j] {
@@ -77,7 +73,7 @@ func newRoute(v *rematgraph.View, order []int32) *route {
 	return r
 }
 
-// gaps lists those of values that can move, in the order in which they begin.
+// gaps returns those of values that can be offloaded, in the order in which they begin.
 func (r *route) gaps() (list []gap) {
 	for s := range r.stays {
 		x := &r.stays[s]
@@ -94,5 +90,5 @@ func (r *route) gaps() (list []gap) {
 	return list
 }
 
-// size is that of the value of a gap.
+// size returns the size of the value of a gap.
 func (r *route) size(g gap) float64 { return r.v.Memory[r.stays[g.stay].value] }

@@ -12,17 +12,16 @@ import (
 	problemrematgraph "workbench/model/problem/rematgraph"
 )
 
-// Search is a method of ours. A link makes the memory larger: at any time as much can be
-// away as has been sent before and can be fetched after it. So schedules are looked for by
-// the search of rematerialization, in stages each of which has what there is and a part of
-// that beside; then what does not fit leaves (see cover), and the clock says what comes of
-// it. The best is changed by giving stages less where its computations wait and more where
-// room is left.
+// Search is a method of this project. A link extends the memory: at any time the host can hold what has been sent
+// before and can be fetched afterwards. It therefore searches schedules by the search of rematerialization, in
+// stages each of which has the memory plus a fraction of that extension. Then the excess is offloaded (see cover),
+// and the clock times the result. The best schedule is tuned by giving stages less memory where computations wait
+// and more where memory is free.
 //
-// It begins with the plan of Offload and with that of the search without transfers, and is
-// never worse than these; with huge graphs whose blocks repeat it has what comes of a step with fewer of
-// them before the second, to which ctx may not let it come. The same seed and rounds give the same plan; the
-// end of ctx ends it with the best until then.
+// It begins with the plan of Offload and with that of the search without transfers, and is never worse than these.
+// With huge graphs of repeated blocks it derives a plan from a step with fewer blocks before the second, which may
+// not finish before ctx ends. The same seed and rounds give the same plan; when ctx ends it returns the best plan
+// so far.
 func Search(ctx context.Context, v *problemrematgraph.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func Search(ctx context.Context, v *problemrematgraph.View, p platform.Platform,
 	return s.best, nil
 }
 
-// begin looks for plans of which the best can be tuned.
+// begin finds the plans whose best one is tuned.
 func (s *search) begin(rounds int) {
 	s.bound = s.v.Graph.TotalTime()
 	if x, err := Offload(s.ctx, s.v, s.p); err == nil {
@@ -51,7 +50,7 @@ func (s *search) begin(rounds int) {
 	if s.v.N > rematgraph.HugeGraph {
 		s.unrolled(rounds)
 	}
-	if s.ctx.Err() == nil { // of a huge graph the bound takes a second, which plans come before
+	if s.ctx.Err() == nil { // the bound of a huge graph takes a second; plans come first
 		s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
 	}
 	if s.best == nil || !s.done() {
@@ -59,15 +58,15 @@ func (s *search) begin(rounds int) {
 	}
 	for _, share := range shares {
 		if share < s.smooth {
-			break // less away, more computed again
+			break // less offloaded, more recomputed
 		}
 		s.level(share, rounds/10, s.schedule)
 	}
-	s.level(max(s.smooth, shares[0]), rounds/10, nil) // as if nothing were known
+	s.level(max(s.smooth, shares[0]), rounds/10, nil) // from scratch
 }
 
-// unrolled takes what the search begins with for a step with fewer blocks, beside the same link
-// and in such a part of the memory that what comes of it exceeds what there is by little.
+// unrolled takes the initial plans of the search from a step with fewer blocks, with the same link and a fraction
+// of the memory such that the result exceeds the memory only slightly.
 func (s *search) unrolled(rounds int) {
 	r := rematgraph.Repeat(s.v)
 	if r == nil {
@@ -89,25 +88,26 @@ func (s *search) unrolled(rounds int) {
 		if fits := rematgraph.SearchStageLimits(s.ctx, s.v, limits, s.seed, 0, x); fits != nil {
 			x = fits
 		}
-		s.replaySchedule(x, limits) // one that does not fit waits
+		s.replaySchedule(x, limits) // in one that does not fit, computations wait
 		return over, true
 	})
 }
 
-// A step with fewer blocks is searched so often, first a hundredth of the rounds, then another one more.
+// A step with fewer blocks is searched lengths times, first with a hundredth of the rounds, then with another
+// hundredth more each time.
 const (
 	lengths     = 6
 	shortRounds = 100
 )
 
-// shares are the parts of what the link could have away that schedules are looked for with.
+// shares are the fractions of the link's extension of the memory with which schedules are searched.
 var shares = [...]float64{0.9, 1, 0.95, 0.8, 0.65, 0.5, 0.3}
 
-// hopeless times what the best plan takes is what no schedule is looked at that computes longer:
-// what waits in it says nothing of better ones.
+// hopeless is the multiple of the best plan's makespan above which the computations of a schedule exclude it: its
+// waiting times do not guide the search.
 const hopeless = 2
 
-// tunings is how often the best is changed at most.
+// tunings limits the changes of the best schedule.
 const tunings = 60
 
 // search is a run of Search.
@@ -120,12 +120,12 @@ type search struct {
 	bound float64
 	best  *plan.Plan
 	wrong error // a plan that cannot be replayed
-	// Of the best plan that comes of a schedule with transfers: that, what it was looked for
-	// with, and how it went. Before there is one, schedule is that without transfers.
+	// The schedule of the best plan with transfers, the limits with which it was found, and its simulation. Before
+	// there is one, schedule is that without transfers.
 	schedule *problemrematgraph.Schedule
 	limits   []float64
 	went     *clock
-	smooth   float64 // the largest part of what can be away at which nothing waited
+	smooth   float64 // the largest fraction at which no computation waited
 }
 
 func (s *search) done() bool {
@@ -139,13 +139,12 @@ func (s *search) updateIncumbent(p *plan.Plan) {
 	}
 }
 
-// perNode is the time that the search without transfers has for each node at least: less
-// is too little to begin with.
+// perNode is the minimum time per node for the search without transfers.
 const perNode = 600 * time.Microsecond
 
-// alone takes the plan of the search without transfers, for which there is a quarter of the
-// time; of a short one more, but not all. At the end of the time it is not begun where there is another
-// plan: what it begins with does not ask for the time.
+// alone adds the plan of the search without transfers, which gets a quarter of the time; of a short time more, but
+// not all. At the end of the time it runs only if there is no other plan, since its initialisation ignores the
+// time.
 func (s *search) alone(rounds int) {
 	part, cancel := s.ctx, context.CancelFunc(func() {})
 	if end, limited := s.ctx.Deadline(); limited {
@@ -163,14 +162,14 @@ func (s *search) alone(rounds int) {
 		return
 	}
 	if s.went == nil {
-		s.schedule, _ = s.v.FromPlan(x) // nil where it is in no stages
+		s.schedule, _ = s.v.FromPlan(x) // nil if it is not in stages
 	}
 	x.Problem, x.Platform = plan.RematOffload, s.p
 	s.updateIncumbent(x)
 }
 
-// level looks for a schedule with a part of what the link could have away, from another
-// one, nil: from those that the search of rematerialization begins with.
+// level searches a schedule with a fraction of the link's extension of the memory, starting from another one, nil:
+// from the initial ones of the search of rematerialization.
 func (s *search) level(share float64, rounds int, other *problemrematgraph.Schedule) {
 	if s.done() {
 		return
@@ -186,7 +185,7 @@ func (s *search) level(share float64, rounds int, other *problemrematgraph.Sched
 	}
 }
 
-// stageLimits returns what each stage may have if a part of what the link could have away is away.
+// stageLimits returns the memory limit of each stage for a fraction of the link's extension.
 func (s *search) stageLimits(share float64) []float64 {
 	limits := make([]float64, s.v.N)
 	total, now := s.v.Graph.TotalTime(), 0.0
@@ -198,9 +197,9 @@ func (s *search) stageLimits(share float64) []float64 {
 	return limits
 }
 
-// replaySchedule lets a schedule happen, and keeps it if it is the best; nil is none, one that is far from it, and
-// one of too many computations: what keeps least of a huge graph, where the time ended before it was repaired,
-// computes millions of nodes, and its route would take all of the machine's memory.
+// replaySchedule simulates a schedule, and keeps it if it is the best. It skips nil, a schedule far from the best,
+// and one of too many computations: the minimum-memory schedule of a huge graph that was not repaired in time
+// computes millions of nodes, and its route would exhaust the machine's memory.
 func (s *search) replaySchedule(x *problemrematgraph.Schedule, limits []float64) *clock {
 	if x == nil || x.Computations() > problemrematgraph.MostComputations || s.best != nil && x.Cost() > hopeless*s.best.Claims.Makespan {
 		return nil
@@ -221,7 +220,7 @@ func (s *search) replaySchedule(x *problemrematgraph.Schedule, limits []float64)
 	return c
 }
 
-// tune changes what stages may take, by what the best schedule left and waited for.
+// tune changes the limits of stages, by the free memory and the waiting times of the best schedule.
 func (s *search) tune(rounds int) {
 	if s.done() || s.went == nil {
 		return
