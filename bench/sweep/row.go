@@ -96,46 +96,9 @@ type lean struct {
 
 // leanTask is a Task without a format and without zeros.
 type leanTask struct {
-	Problem      string  `json:"problem"`
-	Method       string  `json:"method"`
-	Instance     string  `json:"instance"`
-	SHA256       string  `json:"sha256"`
-	Memory       float64 `json:"memory"`
-	MemoryName   string  `json:"memory_name"`
-	Bandwidth    float64 `json:"bandwidth,omitempty"`
-	Processors   int     `json:"processors,omitempty"`
-	WeightCopies int     `json:"weight_copies,omitempty"`
-	Replicas     bool    `json:"replicas,omitempty"`
-	MemoryModel  string  `json:"memory_model,omitempty"`
-	MicroBatches int     `json:"micro_batches,omitempty"`
-	Placement    string  `json:"placement,omitempty"`
-	Minimised    string  `json:"minimised,omitempty"`
-	Model        string  `json:"model,omitempty"`
-	Slots        int     `json:"slots,omitempty"`
-	Backend      string  `json:"backend,omitempty"`
-	Threads      int     `json:"threads,omitempty"`
-	TimeLimit    float64 `json:"time_limit,omitempty"`
-	Gap          float64 `json:"gap,omitempty"`
-	Seed         int     `json:"seed,omitempty"`
-	Repetition   int     `json:"repetition,omitempty"`
-	TaskMemory   int64   `json:"task_memory,omitempty"`
-	Version      string  `json:"version,omitempty"`
-}
-
-func thinTask(t *Task) leanTask {
-	return leanTask{
-		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel,
-		t.MicroBatches, t.Placement, t.Minimised, t.Model,
-		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
-	}
-}
-
-func (t *leanTask) full() Task {
-	return Task{
-		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas,
-		t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised, t.Model,
-		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
-	}
+	Task
+	Seed       int `json:"seed,omitempty"`
+	Repetition int `json:"repetition,omitempty"`
 }
 
 // leanResult is a solve.Result without what the task says, without the
@@ -206,8 +169,10 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // & is in the names of instances
+	task := leanTask{r.Task, r.Task.Seed, r.Task.Repetition}
+	task.Format = "" // the row's implies it
 	err := enc.Encode(&lean{
-		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: thinTask(&r.Task), Attempt: r.Attempt, Worker: r.Worker,
+		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: task, Attempt: r.Attempt, Worker: r.Worker,
 		Started: started, Took: float64(took) / 1000,
 		Environment: r.Environment, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
 	})
@@ -266,7 +231,8 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	if l.Format != RowFormat {
 		return &FormatError{Want: RowFormat, Got: l.Format}
 	}
-	task := l.Task.full()
+	task := l.Task.Task
+	task.Format, task.Seed, task.Repetition = TaskFormat, l.Task.Seed, l.Task.Repetition
 	if id := task.ID(); id != l.ID {
 		return fmt.Errorf("its task has the name %s, not %q", id, l.ID)
 	}

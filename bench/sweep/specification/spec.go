@@ -262,63 +262,6 @@ func (e *Experiment) checkAxes(r *reader) {
 // fields returns how the axes are read.
 func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 	known := map[string]func(ast.Node){
-		"memory": func(n ast.Node) { a.memory = each(r, n, "memory", readMemory) },
-		"bandwidth": func(n ast.Node) {
-			a.bandwidth = each(r, n, "bandwidth", func(r *reader, v value) (float64, bool) {
-				x, err := platform.ParseRate(v.text)
-				if err != nil {
-					r.errorf(v.node, "bandwidth: %v", err)
-				}
-				return x, err == nil
-			})
-		},
-		"processors": func(n ast.Node) { a.processors = each(r, n, "processors", whole("processors", 1, mostProcessors)) },
-		"weight_copies": func(n ast.Node) {
-			a.weightCopies = each(r, n, "weight_copies", whole("weight_copies", 0, mostProcessors))
-		},
-		"replicas": func(n ast.Node) {
-			a.replicas = each(r, n, "replicas", func(r *reader, v value) (bool, bool) {
-				word, ok := oneOf("replicas", "true", "false")(r, v)
-				return word == "true", ok
-			})
-		},
-		"micro_batches": func(n ast.Node) {
-			a.microBatches = each(r, n, "micro_batches", whole("micro_batches", 1, stages.MostMicroBatches))
-		},
-		"placements": func(n ast.Node) {
-			a.placements = each(r, n, "placements", oneOf("placements", plan.Straight, plan.Interleaved, plan.VShaped))
-		},
-		"objectives": func(n ast.Node) {
-			a.objectives = each(r, n, "objectives", oneOf("objectives", plan.SpanObjective, plan.MakespanObjective))
-		},
-		"slots":   func(n ast.Node) { a.slots = each(r, n, "slots", whole("slots", 1, mostSlots)) },
-		"seeds":   func(n ast.Node) { a.seeds = each(r, n, "seeds", whole("seeds", 0, math.MaxInt32)) },
-		"threads": func(n ast.Node) { a.threads = each(r, n, "threads", whole("threads", 1, mostThreads)) },
-		"models": func(n ast.Node) {
-			a.models = each(r, n, "models", oneOf("models", platform.SavedModel, platform.PaperModel))
-		},
-		"memory_models": func(n ast.Node) {
-			a.memoryModels = each(r, n, "memory_models", oneOf("memory_models", plan.TaskModel, plan.StageModel))
-		},
-		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", backends.Names()...)) },
-		"gap": func(n ast.Node) {
-			a.gap = each(r, n, "gap", func(r *reader, v value) (float64, bool) {
-				x, err := platform.ParsePart(v.text)
-				if err != nil {
-					r.errorf(v.node, "gap %v", err)
-				}
-				return x, err == nil
-			})
-		},
-		"time_limit": func(n ast.Node) {
-			a.timeLimit = each(r, n, "time_limit", func(r *reader, v value) (float64, bool) {
-				d, err := platform.ParseTimeLimit(v.text)
-				if err != nil {
-					r.errorf(v.node, "time_limit: %v", err)
-				}
-				return d.Seconds(), err == nil
-			})
-		},
 		"repetitions": func(n ast.Node) {
 			if v, ok := r.scalar(n); ok {
 				if k, ok := whole("repetitions", 1, mostRepetitions)(r, v); ok {
@@ -346,6 +289,28 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 			}
 		},
 	}
+	axis(r, known, "memory", &a.memory, readMemory)
+	axis(r, known, "bandwidth", &a.bandwidth, parsed("bandwidth: %v", platform.ParseRate))
+	axis(r, known, "processors", &a.processors, whole("processors", 1, mostProcessors))
+	axis(r, known, "weight_copies", &a.weightCopies, whole("weight_copies", 0, mostProcessors))
+	axis(r, known, "replicas", &a.replicas, func(r *reader, v value) (bool, bool) {
+		word, ok := oneOf("replicas", "true", "false")(r, v)
+		return word == "true", ok
+	})
+	axis(r, known, "micro_batches", &a.microBatches, whole("micro_batches", 1, stages.MostMicroBatches))
+	axis(r, known, "placements", &a.placements, oneOf("placements", plan.Straight, plan.Interleaved, plan.VShaped))
+	axis(r, known, "objectives", &a.objectives, oneOf("objectives", plan.SpanObjective, plan.MakespanObjective))
+	axis(r, known, "slots", &a.slots, whole("slots", 1, mostSlots))
+	axis(r, known, "seeds", &a.seeds, whole("seeds", 0, math.MaxInt32))
+	axis(r, known, "threads", &a.threads, whole("threads", 1, mostThreads))
+	axis(r, known, "models", &a.models, oneOf("models", platform.SavedModel, platform.PaperModel))
+	axis(r, known, "memory_models", &a.memoryModels, oneOf("memory_models", plan.TaskModel, plan.StageModel))
+	axis(r, known, "backends", &a.backends, oneOf("backends", backends.Names()...))
+	axis(r, known, "gap", &a.gap, parsed("gap %v", platform.ParsePart))
+	axis(r, known, "time_limit", &a.timeLimit, parsed("time_limit: %v", func(text string) (float64, error) {
+		d, err := platform.ParseTimeLimit(text)
+		return d.Seconds(), err
+	}))
 	for key, read := range known {
 		known[key] = func(n ast.Node) {
 			if a.own != nil {
@@ -359,6 +324,11 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 
 // leastTaskMemory is the memory of an idle process plus a margin for small tasks.
 const leastTaskMemory = 64 << 20
+
+// axis makes known how the axis of a key is read.
+func axis[T comparable](r *reader, known map[string]func(ast.Node), key string, to *[]T, read func(*reader, value) (T, bool)) {
+	known[key] = func(n ast.Node) { *to = each(r, n, key, read) }
+}
 
 // each reads the values of an axis. A repeated value is an error: its tasks would be duplicates.
 func each[T comparable](r *reader, n ast.Node, what string, read func(*reader, value) (T, bool)) (list []T) {
@@ -387,6 +357,17 @@ func readMemory(r *reader, v value) (memory, bool) {
 		return memory{}, false
 	}
 	return memory{strings.Join(strings.Fields(v.text), " "), m}, true
+}
+
+// parsed reads a value by a function whose errors are reported in the format.
+func parsed(format string, parse func(string) (float64, error)) func(*reader, value) (float64, bool) {
+	return func(r *reader, v value) (float64, bool) {
+		x, err := parse(v.text)
+		if err != nil {
+			r.errorf(v.node, format, err)
+		}
+		return x, err == nil
+	}
 }
 
 func whole(what string, least, most int) func(*reader, value) (int, bool) {

@@ -116,6 +116,16 @@ func is(t *testing.T, d worker.Delivery, want sweep.Task, attempt int) {
 	}
 }
 
+// do fetches the tasks in their order, each for the first time, and acknowledges them.
+func (s *suite) do(t *testing.T, tasks ...sweep.Task) {
+	t.Helper()
+	for _, want := range tasks {
+		d := s.fetch(t)
+		is(t, d, want, 1)
+		ok(t, d.Ack())
+	}
+}
+
 func (s *suite) testOrder(t *testing.T) {
 	tasks := Tasks(25)
 	s.add(t, tasks...)
@@ -139,11 +149,7 @@ func (s *suite) testNeverAhead(t *testing.T) {
 	tasks := Tasks(20)
 	s.add(t, tasks...)
 	first := s.fetch(t)
-	for _, want := range tasks[1:] {
-		d := s.fetch(t)
-		is(t, d, want, 1)
-		ok(t, d.Ack())
-	}
+	s.do(t, tasks[1:]...)
 	ok(t, first.Ack())
 	s.drained(t)
 }
@@ -174,18 +180,12 @@ func (s *suite) testAddedTwice(t *testing.T) {
 	s.add(t, tasks...)
 	held := s.fetch(t)
 	s.add(t, tasks...)
-	for _, want := range tasks[1:] {
-		d := s.fetch(t)
-		is(t, d, want, 1)
-		ok(t, d.Ack())
-	}
+	s.do(t, tasks[1:]...)
 	ok(t, held.Ack())
 	s.drained(t)
 	// Who adds what was done means it: its row was lost.
 	s.add(t, tasks[1])
-	d := s.fetch(t)
-	is(t, d, tasks[1], 1)
-	ok(t, d.Ack())
+	s.do(t, tasks[1])
 	s.drained(t)
 }
 
@@ -246,11 +246,7 @@ func (s *suite) testStopped(t *testing.T) {
 			ok(t, d.Ack())
 		}
 	}
-	for _, want := range tasks {
-		d := s.fetch(t)
-		is(t, d, want, 1)
-		ok(t, d.Ack())
-	}
+	s.do(t, tasks...)
 	s.drained(t)
 }
 
@@ -262,9 +258,7 @@ func (s *suite) testDuplicateAck(t *testing.T) {
 		ok(t, d.Ack())
 	}
 	ok(t, d.InProgress())
-	d = s.fetch(t)
-	is(t, d, tasks[1], 1)
-	ok(t, d.Ack())
+	s.do(t, tasks[1])
 	s.drained(t)
 }
 
