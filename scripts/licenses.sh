@@ -21,7 +21,7 @@ report=$(HTTP_PROXY=$nowhere HTTPS_PROXY=$nowhere http_proxy=$nowhere https_prox
 # Licences the tool cannot read, read by hand: svgo's is CC-BY-4.0 without terms
 # on binaries, freetype's the FreeType licence (it may also be had under the GPL), mathutil's BSD-3
 # with its lines in another order.
-read_by_hand='github.com/ajstarks/svgo=CC-BY-4.0 github.com/golang/freetype/raster=FTL modernc.org/mathutil=BSD-3-Clause'
+read_by_hand='github.com/golang/freetype/raster=FTL modernc.org/mathutil=BSD-3-Clause'
 
 echo "$report" | awk -F, -v allowed="$allowed" -v hand="$read_by_hand" '
   BEGIN {

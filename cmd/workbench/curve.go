@@ -15,6 +15,7 @@ import (
 	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/render/page"
+	"workbench/bench/render/picture"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -275,7 +276,7 @@ func plotFormat(name string) (string, error) {
 		return "", nil
 	}
 	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")
-	if !slices.Contains(plots.Formats, format) {
+	if !slices.Contains(picture.Formats, format) {
 		return "", usagef("--plot %s: a name that ends in .svg or .png is needed", name)
 	}
 	return format, atomicfile.Check(name)

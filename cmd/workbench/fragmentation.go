@@ -13,6 +13,7 @@ import (
 
 	"workbench/bench/atomicfile"
 	"workbench/bench/render"
+	"workbench/bench/render/picture"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
@@ -205,9 +206,9 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 }
 
 // drawFigure writes a figure; one without points is an error of the user's.
-func drawFigure(s streams, name, format string, figure *plots.Figure) error {
+func drawFigure(s streams, name, format string, figure *picture.Figure) error {
 	err := atomicfile.Write(name, s.out, func(w io.Writer) error { return figure.Write(w, format) })
-	if errors.Is(err, plots.ErrEmpty) {
+	if errors.Is(err, picture.ErrEmpty) {
 		return solve.InputError(err)
 	}
 	return err

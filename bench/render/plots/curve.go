@@ -1,3 +1,4 @@
+// Package plots makes figures of trade-offs and of memory over time.
 package plots
 
 import (
@@ -6,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"workbench/bench/render/picture"
 	"workbench/bench/solve"
 	"workbench/bench/solve/curve"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -20,50 +23,47 @@ import (
 // excludes is below makespans and ratios and above throughputs. Ratios and
 // shares are drawn over the memory in percent of the instance's range, as in
 // [004] Figures 3.7 to 3.13 and 4.2 to 4.5.
-func Curve(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) *Figure {
-	f := &Figure{Title: c.Problem + ", " + c.Instance.Name + pipelineOf(c, problem)}
-	size := f.upwards(c, problem, quantity)
+func Curve(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) *picture.Figure {
+	f := &picture.Figure{Title: c.Problem + ", " + c.Instance.Name + pipelineOf(c, problem)}
+	size := upwards(f, c, problem, quantity)
 	value := func(p *curve.CurvePoint, at float64) float64 { return c.Value(quantity, p, at) / size }
-	across := f.across(c, problem, quantity)
+	across := acrossAxis(f, c, problem, quantity)
 	for k := range c.Series {
 		s := &c.Series[k]
 		if s.Method == "store-all" && c.Over == curve.OverMemory {
 			if p := last(s); p != nil {
-				f.Marks = append(f.Marks, Mark{"store-all", across(c.High), value(p, c.High)})
+				f.Marks = append(f.Marks, picture.Mark{Name: "store-all", X: across(c.High), Y: value(p, c.High)})
 			}
 			continue
 		}
 		if s.Kind == solve.Relaxed {
 			continue // its bounds are in the area
 		}
-		line := Series{Name: s.Method, Style: -1}
+		line := picture.Series{Name: s.Method, Style: -1}
 		switch {
 		case quantity == curve.Makespan || quantity == curve.Throughput:
-			line.addSteps(c, s, quantity, across, size)
+			addSteps(&line, c, s, quantity, across, size)
 		case s.Steps && quantity == curve.Ratio: // the bound has steps, too: at the limits both are known
 			line.Points = true
 			for _, b := range c.Bounds {
-				line.add(across(b.At), value(s.Best(b.At), b.At))
+				line.Add(across(b.At), value(s.Best(b.At), b.At))
 			}
 		default:
 			line.Points = true
 			for i := range s.Points {
-				line.add(across(s.Points[i].At), value(&s.Points[i], s.Points[i].At))
+				line.Add(across(s.Points[i].At), value(&s.Points[i], s.Points[i].At))
 			}
 		}
 		f.Series = append(f.Series, line)
 	}
-	f.exclude(c, problem, quantity, size, across)
+	exclude(f, c, problem, quantity, size, across)
 	return f
 }
-
-// add appends a point.
-func (s *Series) add(x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
 
 // addSteps makes the line the best plan of a method up to each value, and marks the
 // values for which the method was run. Over the memory, a plan holds from its peak
 // on, which is below the limit it was made for.
-func (s *Series) addSteps(c *curve.Curve, of *curve.Series, quantity curve.Quantity, across func(float64) float64, size float64) {
+func addSteps(s *picture.Series, c *curve.Curve, of *curve.Series, quantity curve.Quantity, across func(float64) float64, size float64) {
 	s.Steps = true
 	var found []*curve.CurvePoint
 	for i := range of.Points {
@@ -72,7 +72,7 @@ func (s *Series) addSteps(c *curve.Curve, of *curve.Series, quantity curve.Quant
 			continue
 		}
 		found = append(found, p)
-		if y := c.Value(quantity, p, p.At) / size; !of.Steps && finite(y) {
+		if y := c.Value(quantity, p, p.At) / size; !of.Steps && plan.Finite(y) {
 			s.MarkX, s.MarkY = append(s.MarkX, across(p.At)), append(s.MarkY, y)
 		}
 	}
@@ -85,7 +85,7 @@ func (s *Series) addSteps(c *curve.Curve, of *curve.Series, quantity curve.Quant
 		if last := len(s.X) - 1; last >= 0 && s.X[last] == x {
 			s.X, s.Y = s.X[:last], s.Y[:last]
 		}
-		s.add(x, c.Value(quantity, found[best], c.Threshold(found[k]))/size)
+		s.Add(x, c.Value(quantity, found[best], c.Threshold(found[k]))/size)
 	}
 }
 
@@ -107,7 +107,7 @@ func pipelineOf(c *curve.Curve, problem *solve.Problem) (s string) {
 }
 
 // upwards names the y axis and returns the size of its unit.
-func (f *Figure) upwards(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) (size float64) {
+func upwards(f *picture.Figure, c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) (size float64) {
 	switch {
 	case quantity == curve.Throughput && c.Samples > 0:
 		f.Y = "throughput (samples/s)"
@@ -121,13 +121,18 @@ func (f *Figure) upwards(c *curve.Curve, problem *solve.Problem, quantity curve.
 	default:
 		u := platform.TimeUnit(c.Compute)
 		f.Y = problem.Word + " (" + u.Name + ")"
+		if !problem.Parallel && c.Compute > 0 {
+			f.Base, f.Above = c.Compute/u.Size, "+ % step time"
+		}
 		return u.Size
 	}
 	return 1
 }
 
 // exclude shades what the bounds exclude.
-func (f *Figure) exclude(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity, size float64, across func(float64) float64) {
+func exclude(f *picture.Figure, c *curve.Curve, problem *solve.Problem, quantity curve.Quantity, size float64,
+	across func(float64) float64,
+) {
 	if len(c.Bounds) == 0 || quantity == curve.Share {
 		return
 	}
@@ -138,7 +143,7 @@ func (f *Figure) exclude(c *curve.Curve, problem *solve.Problem, quantity curve.
 		}
 		f.Bound.X, f.Bound.Y = append(f.Bound.X, x), append(f.Bound.Y, y)
 	}
-	f.Bound = &Bound{Name: "excluded by proof", Above: quantity == curve.Throughput}
+	f.Bound = &picture.Bound{Name: "excluded by proof", Above: quantity == curve.Throughput}
 	if a := Assumptions(c); len(a) > 0 {
 		f.Bound.Name = "excluded (" + strings.Join(a, ", ") + ")"
 	}
@@ -169,7 +174,7 @@ func Assumptions(c *curve.Curve) (list []string) {
 }
 
 // across names the x axis and returns the map to it.
-func (f *Figure) across(c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) func(at float64) float64 {
+func acrossAxis(f *picture.Figure, c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) func(at float64) float64 {
 	in := func(unit float64) func(float64) float64 { return func(at float64) float64 { return at / unit } }
 	switch {
 	case c.Over == curve.OverProcessors:

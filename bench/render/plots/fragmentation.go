@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"workbench/bench/render/picture"
 	"workbench/bench/solve/fragmentation"
 	"workbench/model/platform"
 )
@@ -13,9 +14,9 @@ const gib = 1 << 30
 // Fragmentation is the figure of memory over time, of the device that reserves
 // most: what the plan requests, what each allocator reserves for it, and what
 // of that is stuck, with the device's capacity as the bound if it has one.
-func Fragmentation(f *fragmentation.Fragmentation) *Figure {
+func Fragmentation(f *fragmentation.Fragmentation) *picture.Figure {
 	if len(f.Runs) == 0 {
-		return &Figure{Title: f.Problem}
+		return &picture.Figure{Title: f.Problem}
 	}
 	most := &f.Runs[0]
 	for i := range f.Runs {
@@ -28,7 +29,7 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 	if n := len(most.Samples); n > 0 {
 		time = platform.TimeUnit(most.Samples[n-1].Time)
 	}
-	g := &Figure{
+	g := &picture.Figure{
 		Title: f.Problem + ", " + f.Instance.Name + ", " + f.Method,
 		X:     "time (" + time.Name + ")", Y: "memory (" + memory.Name + ")", FromZero: true,
 	}
@@ -43,10 +44,10 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 		if r.Device != most.Device || len(r.Samples) == 0 {
 			continue
 		}
-		requested := Series{Name: "requested", Steps: true, Style: 6}
-		reserved := Series{Name: r.Allocator + " reserved", Steps: true, Style: -1}
-		stuck := Series{Name: r.Allocator + " stuck", Steps: true, Dashed: true, Style: -1}
-		add := func(to *Series, at float64, bytes int64) { to.add(at/time.Size, float64(bytes)/memory.Size) }
+		requested := picture.Series{Name: "requested", Steps: true, Style: 6}
+		reserved := picture.Series{Name: r.Allocator + " reserved", Steps: true, Style: -1}
+		stuck := picture.Series{Name: r.Allocator + " stuck", Steps: true, Dashed: true, Style: -1}
+		add := func(to *picture.Series, at float64, bytes int64) { to.Add(at/time.Size, float64(bytes)/memory.Size) }
 		for _, s := range r.Samples {
 			add(&requested, s.Time, s.Requested)
 			add(&reserved, s.Time, s.Reserved)
@@ -65,7 +66,7 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 	}
 	if most.Capacity > 0 && len(most.Samples) > 0 {
 		end := most.Samples[len(most.Samples)-1].Time / time.Size
-		g.Bound = &Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(most.Capacity) / memory.Size}, Above: true}
+		g.Bound = &picture.Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(most.Capacity) / memory.Size}, Above: true}
 	}
 	return g
 }
@@ -80,8 +81,8 @@ const (
 
 // Batches is the figure of training steps over their batch, a line for each
 // method and allocator; batches that do not fit are gaps.
-func Batches(title string, points []*fragmentation.BatchPoint, quantity BatchQuantity, capacity int64) *Figure {
-	g := &Figure{Title: title, X: "batch", Y: "images/s", FromZero: true}
+func Batches(title string, points []*fragmentation.BatchPoint, quantity BatchQuantity, capacity int64) *picture.Figure {
+	g := &picture.Figure{Title: title, X: "batch", Y: "images/s", FromZero: true}
 	if quantity == BatchMemory {
 		g.Y = "memory (GiB)"
 	}
@@ -92,7 +93,7 @@ func Batches(title string, points []*fragmentation.BatchPoint, quantity BatchQua
 		if !known {
 			k = len(g.Series)
 			at[name] = k
-			g.Series = append(g.Series, Series{Name: name, Points: true, Style: -1})
+			g.Series = append(g.Series, picture.Series{Name: name, Points: true, Style: -1})
 		}
 		y := x.Throughput
 		switch {
@@ -109,7 +110,7 @@ func Batches(title string, points []*fragmentation.BatchPoint, quantity BatchQua
 		for _, x := range points {
 			end = max(end, float64(x.Batch))
 		}
-		g.Bound = &Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(capacity) / gib}, Above: true}
+		g.Bound = &picture.Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(capacity) / gib}, Above: true}
 	}
 	return g
 }

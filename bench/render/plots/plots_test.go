@@ -2,122 +2,18 @@ package plots
 
 import (
 	"bytes"
-	"image/png"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"workbench/bench/render/picture"
 	"workbench/bench/solve"
 	"workbench/bench/solve/curve"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 )
-
-func sample() *Figure {
-	return &Figure{
-		Title: "resnet50", X: "memory (GiB)", Y: "makespan (s)",
-		Series: []Series{
-			{Name: "persistent", X: []float64{1, 2, 3, 4}, Y: []float64{2, 1.5, 1.2, 1}, Steps: true, Style: -1},
-			{Name: "revolve", X: []float64{1, 2, 3, 4}, Y: []float64{3, 2.5, math.NaN(), 2.1}, Points: true, Style: -1},
-			{Name: "nothing", X: []float64{1}, Y: []float64{math.NaN()}, Style: -1},
-		},
-		Bound: &Bound{Name: "proven bound", X: []float64{1, 2, 4}, Y: []float64{1.6, 1.2, 1}},
-		Marks: []Mark{{"store-all", 4, 1}},
-	}
-}
-
-func write(t *testing.T, f *Figure, format string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if err := f.Write(&b, format); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-func TestSVGIsTheSameEveryTime(t *testing.T) {
-	a, b := write(t, sample(), "svg"), write(t, sample(), "svg")
-	if !bytes.Equal(a, b) {
-		t.Fatal("two drawings of one figure differ")
-	}
-	for _, want := range []string{"persistent", "revolve", "nothing: no plan", "proven bound", "store-all", "memory (GiB)", "makespan (s)"} {
-		if !strings.Contains(string(a), want) {
-			t.Errorf("the figure does not say %q", want)
-		}
-	}
-}
-
-func TestPNGIsAPicture(t *testing.T) {
-	img, err := png.Decode(bytes.NewReader(write(t, sample(), "png")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w, h := img.Bounds().Dx(), img.Bounds().Dy(); w != 1440 || h != 760 {
-		t.Errorf("%d × %d pixels, 1440 × 760 expected", w, h)
-	}
-}
-
-func TestStepsHoldBetweenBreakpoints(t *testing.T) {
-	f := &Figure{Title: "t", X: "x", Y: "y", Series: []Series{{Name: "s", X: []float64{0, 10}, Y: []float64{1, 0}, Steps: true}}}
-	lines := &Figure{Title: "t", X: "x", Y: "y", Series: []Series{{Name: "s", X: []float64{0, 10}, Y: []float64{1, 0}}}}
-	if bytes.Equal(write(t, f, "svg"), write(t, lines, "svg")) {
-		t.Error("a step function is drawn as a line")
-	}
-}
-
-func TestNothingToDrawIsAnError(t *testing.T) {
-	var b bytes.Buffer
-	if err := (&Figure{Title: "empty"}).Write(&b, "svg"); err == nil || !strings.Contains(err.Error(), "no points") {
-		t.Errorf("error %v", err)
-	}
-	if err := sample().Write(&b, "bmp"); err == nil || !strings.Contains(err.Error(), "svg or png") {
-		t.Errorf("error %v", err)
-	}
-}
-
-func TestLogAxesSpanDecades(t *testing.T) {
-	if low, high := (span{3, 700}).padded(true); low != 1 || high != 1000 {
-		t.Errorf("%v to %v, 1 to 1000 expected", low, high)
-	}
-	labels := ""
-	for _, k := range (decades{}).Ticks(1, 1000) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "1 10 100 1000" {
-		t.Errorf("labels %q", got)
-	}
-}
-
-func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
-	low, high := (span{0.75, 96}).padded(true)
-	if low < 0.5 || low > 0.75 || high < 96 || high > 130 {
-		t.Errorf("%v to %v for 0.75 to 96", low, high)
-	}
-	labels := ""
-	for _, k := range (decades{}).Ticks(low, high) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "1 2 5 10 20 50 100" {
-		t.Errorf("labels %q", got)
-	}
-	labels = ""
-	for _, k := range (decades{}).Ticks(5.9, 37) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "6 7 8 9 10 20 30" {
-		t.Errorf("labels %q", got)
-	}
-	labels = ""
-	for _, k := range (whole{}).Ticks(0.7, 64.3) {
-		labels += k.Label + " "
-	}
-	if labels != "5 10 15 20 25 30 35 40 45 50 55 60 " {
-		t.Errorf("labels of whole numbers %q", labels)
-	}
-}
 
 func TestAxesAreNamed(t *testing.T) {
 	y := 3.0
@@ -140,7 +36,7 @@ func TestAxesAreNamed(t *testing.T) {
 // memory what the GPUs together cannot beat, and says what its bounds assume.
 func TestCurvesOfPipelines(t *testing.T) {
 	y := 2.0
-	drawn := func(over curve.Axis, assumptions ...string) *Figure {
+	drawn := func(over curve.Axis, assumptions ...string) *picture.Figure {
 		c := &curve.Curve{
 			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 4,
 			Platform: over.Place(platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 4}, 0),
@@ -165,35 +61,6 @@ func TestCurvesOfPipelines(t *testing.T) {
 	}
 	if b := drawn(curve.OverMemory, "1-periodic pattern").Bound; b.Name != "excluded (1-periodic pattern)" {
 		t.Errorf("bounds with assumptions are %q", b.Name)
-	}
-}
-
-func TestCurvesThatCoincideBothShow(t *testing.T) {
-	same := func(method string, y float64) curve.Series {
-		return curve.Series{Method: method, Steps: true, Points: []curve.CurvePoint{{At: 1, Makespan: &y}}}
-	}
-	c := &curve.Curve{
-		Problem: "remat", Low: 1, High: 4, Compute: 2,
-		Series: []curve.Series{same("first", 3), same("second", 4), same("third", 3.001)},
-		Bounds: []curve.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
-	}
-	f := Curve(c, &solve.Problem{Word: "makespan"}, curve.Makespan)
-	if got, want := f.overlaps(), []overlap{{under: 1}, {}, {}}; !slices.Equal(got, want) {
-		t.Errorf("overlaps %v, want %v", got, want)
-	}
-	f.Series[1].Y, f.Series[2].Y = []float64{3, 2}, []float64{3.0001, 2}
-	f.Series[1].X, f.Series[2].X = []float64{1, 2}, []float64{1, 2}
-	if got, want := f.overlaps(), []overlap{{under: 2}, {under: 1}, {same: "second"}}; !slices.Equal(got, want) {
-		t.Errorf("overlaps %v, want %v", got, want)
-	}
-	if svg := write(t, f, "svg"); !bytes.Contains(svg, []byte("third = second")) {
-		t.Error("the legend does not say which curve is hidden")
-	}
-	// One that goes on where the other ends is not the other.
-	f.Series[1].Steps, f.Series[2].Steps = false, false
-	f.Series[2].X, f.Series[2].Y = []float64{1, 2, 3}, []float64{3.0001, 2, 1}
-	if got, want := f.overlaps(), []overlap{{under: 2}, {under: 1}, {}}; !slices.Equal(got, want) {
-		t.Errorf("overlaps %v, want %v", got, want)
 	}
 }
 
@@ -227,7 +94,7 @@ func TestCurvesAreNotBetterThanTheOptimum(t *testing.T) {
 		for _, q := range []curve.Quantity{curve.Makespan, curve.Throughput} {
 			line := Curve(c, &solve.Problem{Slots: true}, q).Series[0]
 			for x := range optimum {
-				y := line.value(float64(x + 1))
+				y := line.Value(float64(x + 1))
 				if q == curve.Throughput {
 					y = 1 / y
 				}
@@ -261,8 +128,11 @@ func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 		},
 		Bounds: []curve.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
 	}
-	if svg := write(t, Curve(c, &solve.Problem{}, curve.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) ||
-		bytes.Contains(svg, []byte("NaN")) {
+	var svg bytes.Buffer
+	if err := Curve(c, &solve.Problem{}, curve.Throughput).Write(&svg, "svg"); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(svg.Bytes(), []byte("Inf")) || bytes.Contains(svg.Bytes(), []byte("NaN")) {
 		t.Error("the figure has coordinates that are no numbers")
 	}
 }
@@ -300,28 +170,5 @@ func TestRatiosAndShares(t *testing.T) {
 	f = Curve(c, p, curve.Share)
 	if f.Series[0].Y[0] != 50 || f.Bound != nil || !f.FromZero {
 		t.Errorf("shares %v, bound %v", f.Series[0].Y, f.Bound)
-	}
-}
-
-// Steps are round, with no more digits than they need.
-func TestWholeLabelsHaveNoFraction(t *testing.T) {
-	for _, x := range []struct {
-		high float64
-		want string
-	}{
-		{75, "0 10 20 30 40 50 60 70"},
-		{280, "0 50 100 150 200 250"},
-		{0.6, "0.0 0.1 0.2 0.3 0.4 0.5 0.6"},
-		{1.5, "0.0 0.2 0.4 0.6 0.8 1.0 1.2 1.4"},
-	} {
-		var got []string
-		for _, tick := range (plain{}).Ticks(0, x.high) {
-			if tick.Label != "" {
-				got = append(got, tick.Label)
-			}
-		}
-		if s := strings.Join(got, " "); s != x.want {
-			t.Errorf("up to %v: %s, want %s", x.high, s, x.want)
-		}
 	}
 }

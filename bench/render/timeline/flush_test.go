@@ -1,20 +1,19 @@
 package timeline
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/xml"
 	"slices"
 	"strings"
 	"testing"
 
+	"workbench/bench/render/picture"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/model/verify/flush"
-	"workbench/model/verify/replay"
 )
 
 // twoStages is one micro-batch after the other on two GPUs: the first holds a weight of 3,
@@ -53,26 +52,26 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := (&drawing{plan: p}).flushPanels(steps, s)
-	for g, want := range [][]replay.Sample{
-		{{Weights: 4}, {Time: 0, Weights: 4, Activations: 2}, {Time: 5, Weights: 4}},
-		{{}, {Time: 1, Activations: 4}, {Time: 3, Activations: 3}, {Time: 4}},
+	devices := flushMemory(steps, 2)
+	for g, want := range [][]level{
+		{{0, [4]float64{4}}, {0, [4]float64{4, 2}}, {5, [4]float64{4}}},
+		{{}, {1, [4]float64{0, 4}}, {3, [4]float64{0, 3}}, {4, [4]float64{}}},
 	} {
-		got := m.list[g].samples
+		got := devices[g].levels
 		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 			t.Errorf("gpu%d holds %v, want %v first", g, got, want)
 		}
-		most := slices.MaxFunc(got, func(a, b replay.Sample) int { return int(a.Total() - b.Total()) })
-		if most.Total() != s.GPUs[g].Memory {
-			t.Errorf("gpu%d is drawn with at most %g, and holds %g", g, most.Total(), s.GPUs[g].Memory)
+		most := slices.MaxFunc(got, func(a, b level) int { return int(a.total(2) - b.total(2)) })
+		if most.total(2) != s.GPUs[g].Memory {
+			t.Errorf("gpu%d is drawn with at most %g, and holds %g", g, most.total(2), s.GPUs[g].Memory)
 		}
 	}
-	picture := pictured(t, Flushes(), in, p)
+	drawn := pictured(t, Flushes(), in, p)
 	for _, want := range []string{
-		">memory (B)<", "weights, overhead of gpu0", "activations of gpu1", ">dashed: the limit", "limit: 9 B",
+		">memory (B)<", "weights, overhead of gpu0", "activations of gpu1", ">limit<", "limit: 9 B",
 		">backward (weights)<",
 	} {
-		if !strings.Contains(picture, want) {
+		if !strings.Contains(drawn, want) {
 			t.Errorf("the picture does not say %q", want)
 		}
 	}
@@ -143,8 +142,8 @@ func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
 		p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, MicroBatch: 1 + j%16, Start: float64(j), End: float64(j + 1)})
 	}
 	width := flushWidth(p, 200)
-	if room := float64(width-left-right) / 200; room < numberWidth(p) || room > numberWidth(p)+1 {
-		t.Errorf("%d pixels leave %g for each of 200 operations; the number takes %g", width, room, numberWidth(p))
+	if room := (width - left - right) / 200; room < numberWidth(p) || room > numberWidth(p)+1 {
+		t.Errorf("%g pixels leave %g for each of 200 operations; the number takes %g", width, room, numberWidth(p))
 	}
 }
 
@@ -152,17 +151,19 @@ func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
 // at all where it could not be read.
 func TestFlushNumbersEveryBox(t *testing.T) {
 	for width, want := range map[float64]string{
-		30: `font-size="9.5">7<`, 10: `font-size="9.5" transform="rotate(-90 5 13)">7<`,
-		7: `font-size="7" transform="rotate(-90 3.5 13)">7<`, 5: "",
+		30: `<text x="15" y="16.5" text-anchor="middle" font-size="9.5">7<`,
+		10: `<text x="8.5" y="13" text-anchor="middle" font-size="9.5" transform="rotate(-90 8.5 13)">7<`,
+		7:  `<text x="6.08" y="13" text-anchor="middle" font-size="7" transform="rotate(-90 6.08 13)">7<`,
+		5:  "",
 	} {
 		var b bytes.Buffer
 		p := &plan.Plan{Platform: platform.Platform{MicroBatches: 32}}
-		d := &drawing{Writer: bufio.NewWriter(&b), plan: p, scale: width}
-		d.flushNumber(0, &plan.Op{Op: plan.OpF, MicroBatch: 7, Stage: 1, End: 1}, 4)
-		if err := d.Flush(); err != nil {
+		v := &view{Canvas: picture.SVG(&b, 1, 1), time: picture.Axis{High: 1, To: width}, unit: platform.TimeUnit(1)}
+		flushNumber(v, 0, box{Op: &plan.Op{Op: plan.OpF, MicroBatch: 7, Stage: 1, End: 1}}, 4, numberWidth(p))
+		if err := v.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(strings.ReplaceAll(b.String(), px(d.x(0.5)), px(width/2)), want) || want == "" && b.Len() > 0 {
+		if !strings.Contains(b.String(), want) || want == "" && strings.Contains(b.String(), ">7<") {
 			t.Errorf("in a box of %g pixels: %q, not %q", width, b.String(), want)
 		}
 	}
@@ -186,9 +187,9 @@ func TestPlacementNamesItsLines(t *testing.T) {
 	} {
 		p := plan.New(plan.Placement, "by hand", l, platform.Platform{Memory: x.memory})
 		p.Offsets = []plan.Offset{{ID: "a", Offset: 0}, {ID: "b", Offset: x.second}}
-		picture := pictured(t, Placements(), l, p)
+		drawn := pictured(t, Placements(), l, p)
 		for _, name := range []string{"load", "height", "memory", "load = height", "height = memory", "load = height = memory"} {
-			if got, want := strings.Contains(picture, ">"+name+"</text>"), slices.Contains(x.names, name); got != want {
+			if got, want := strings.Contains(drawn, ">"+name+"</text>"), slices.Contains(x.names, name); got != want {
 				t.Errorf("memory %g, b at %g: %q is named: %v, want %v", x.memory, x.second, name, got, want)
 			}
 		}

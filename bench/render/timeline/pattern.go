@@ -1,52 +1,34 @@
 package timeline
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 
+	"workbench/bench/render/picture"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/verify/pipeline"
+	"workbench/model/verify/replay"
 )
 
-// A resource is a lane of a pattern: a GPU or a link.
-type resource struct {
-	name   string
-	ops    []drawnOp
-	passes [][]item // to draw
-}
+// Patterns draws one period of a pipeline: a lane for each GPU and link, with
+// shifts, and what each GPU holds.
+func Patterns() Drawer { return Drawer{patternChart} }
 
-// resources returns the lanes of a pattern, GPUs first, each with its
-// operations in order of start.
-func resources(p *plan.Plan) (list []resource) {
-	at := map[string]int{}
+// resources returns the lanes of a pattern, GPUs first.
+func resources(p *plan.Plan) (names []string) {
 	for k := range p.Ops {
 		o := &p.Ops[k]
-		ps := pieces(o, *p.Period)
-		if o.Resource == "" || ps == nil {
-			continue
+		if o.Resource != "" && pieces(o, *p.Period) != nil && !slices.Contains(names, o.Resource) {
+			names = append(names, o.Resource)
 		}
-		i, known := at[o.Resource]
-		if !known {
-			i = len(list)
-			at[o.Resource] = i
-			list = append(list, resource{name: o.Resource})
-		}
-		list[i].ops = append(list[i].ops, drawnOp{o, ps})
 	}
-	slices.SortFunc(list, func(a, b resource) int {
-		return cmp.Or(slices.Compare(rank(a.name), rank(b.name)), cmp.Compare(a.name, b.name))
-	})
-	for i := range list {
-		slices.SortStableFunc(list[i].ops, func(a, b drawnOp) int { return cmp.Compare(a.pieces[0].start, b.pieces[0].start) })
-	}
-	return list
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(slices.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return names
 }
 
 // rank sorts GPUs before links before what a pattern does not have, each by
@@ -76,78 +58,92 @@ func drawable(in plan.Instance, p *plan.Plan) (*chain.Chain, error) {
 	return c, nil
 }
 
-// patternSVG draws one period of a pattern: a lane for each GPU and link, below them
+// patternChart is of one period of a pattern: a lane for each GPU and link, below them
 // the memory of each GPU, and on each operation its layer and, raised, the shift: of which mini-batch it is
 // in this period, also where it goes on from the period before. Where there is no room for
 // that, neighbours of one mini-batch share a label.
-func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	c, err := drawable(in, p)
+func patternChart(in plan.Instance, p *plan.Plan) (*chart, error) {
+	layers, err := drawable(in, p)
 	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
+		return nil, fmt.Errorf("timeline: %w", err)
 	}
-	lanes := resources(p)
-	most := 0 // passes in a lane
-	for i := range lanes {
-		lanes[i].passes = passes(lanes[i].ops, *p.Period, p.K)
-		most = max(most, len(lanes[i].passes))
+	c := newChart(p, "pipeline", "", *p.Period)
+	c.memory.parts = []part{{"weights, buffers", "weights", weightColour}, {"activations", "activations", activationColour}}
+	c.measures = "T = " + platform.FormatSeconds(c.end)
+	if p.K > 1 {
+		c.measures += fmt.Sprintf(" for %d mini-batches", p.K)
 	}
-	if o.Width == 0 {
-		o.Width = min(max(defaultWidth, passWidth*most), mostWidth)
+	if sum, err := pipeline.Summarize(in, p); err == nil {
+		c.patternMemory(in, p, sum)
 	}
-	d := &drawing{Writer: bufio.NewWriter(w), chain: c, instance: in, plan: p}
-	d.lay(o, *p.Period, heightOf(make([]lane, len(lanes))))
-	memory := d.patternPanels()
-	d.curveEnd = d.curveTop + memory.height()
-	d.open(d.curveEnd + bottom)
-	d.heading("", d.patternMeasures())
-	items := []legendItem{
-		{"forward", swatch(forwardColour)},
-		{"backward", swatch(backwardColour)},
-		{"activation sent", swatch(prefetchColour)},
-		{"gradient sent", swatch(uploadColour)},
-	}
-	example := "layer 5 of " + miniBatch(p.K, 2)
-	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpAR }) {
-		items = append(items, legendItem{"all-reduce", swatch(gradientColour)})
-	} else { // there is room for it
-		example += " in period j"
-	}
-	items = append(items, legendItem{example, fmt.Sprintf(`<text y="9">5%s</text>`, raised(2))})
-	d.legend(append(items, memory.legend()...))
-	d.grid()
-	for i, r := range lanes {
-		y := top + float64(i)*(laneHeight+laneGap)
-		d.band(y, lane{name: r.name})
-		for _, pass := range r.passes {
-			d.patternPass(y, pass)
+	for _, name := range resources(p) {
+		var boxes []box
+		for k := range p.Ops {
+			if o := &p.Ops[k]; o.Resource == name {
+				if ps := pieces(o, c.end); ps != nil {
+					boxes = append(boxes, c.patternBox(layers, o, ps, p.K))
+				}
+			}
 		}
+		c.width = max(c.width, passWidth*float64(len(passes(boxes, c.end, p.K))))
+		c.lanes = append(c.lanes, lane{name: name, draw: func(v *view, y float64) {
+			for _, pass := range passes(v.inView(boxes), c.end, p.K) {
+				v.patternPass(y, pass)
+			}
+		}})
+		c.tracks = append(c.tracks, track{name, boxes})
 	}
-	memory.draw()
-	d.printf("</svg>\n")
-	return d.Flush()
+	c.legend = []picture.Item{
+		forwardItem,
+		backwardItem,
+		{Name: "activation sent", Sample: picture.Swatch(prefetchColour)},
+		{Name: "gradient sent", Sample: picture.Swatch(uploadColour)},
+	}
+	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpAR }) {
+		c.legend = append(c.legend, picture.Item{Name: "all-reduce", Sample: picture.Swatch(gradientColour)})
+	}
+	c.legend = append(c.legend, picture.Item{
+		Name: "layer 5 of " + miniBatch(p.K, 2) + " in period j", Sample: picture.Letter(picture.Text{S: "5", Raised: "2"}),
+	})
+	return c, nil
 }
 
-// patternMeasures are the period and, of a plan that can be replayed, the GPUs
-// in use and their memory.
-func (d *drawing) patternMeasures() string {
-	s := "T = " + platform.FormatSeconds(d.period)
-	if d.plan.K > 1 {
-		s += fmt.Sprintf(" for %d mini-batches", d.plan.K)
+// patternBox is an operation of a pattern.
+func (c *chart) patternBox(layers *chain.Chain, o *plan.Op, ps []piece, k int) box {
+	b := box{
+		Op: o, pieces: ps, fill: patternColour(o.Op), label: strconv.Itoa(o.Layer), title: o.String(),
+		name: fmt.Sprintf("%s^%d", o, o.Shift), args: map[string]any{"layer": o.Layer, "shift": o.Shift},
 	}
-	sum, err := pipeline.Summarize(d.instance, d.plan)
-	if err != nil {
-		return s
+	if o.Op == plan.OpAR { // of all layers of its stage
+		b.label = plan.OpAR
 	}
-	used := 0
-	for _, g := range sum.GPUs {
-		used += min(1, len(g.Stages))
+	if l := layerOf(layers, o); l != nil && l.Name != "" {
+		b.args["name"], b.title = l.Name, b.title+" ("+l.Name+")"
 	}
-	s += fmt.Sprintf(", %d of %d GPUs", used, len(sum.GPUs))
-	if sum.PeakMemory > 0 {
-		s += ", " + ofLimit(sum.PeakMemory, sum.Memory)
-	}
-	return s
+	b.title += " of " + miniBatch(k, o.Shift) + c.times(o, false)
+	return b
 }
+
+// patternMemory is what each GPU that computes something holds, and the measures of that.
+func (c *chart) patternMemory(in plan.Instance, p *plan.Plan, sum *pipeline.Summary) {
+	profile, err := pipeline.Profile(in, p)
+	used := 0
+	for i, g := range sum.GPUs {
+		if len(g.Stages) == 0 {
+			continue
+		}
+		if used++; err == nil && profile != nil {
+			c.memory.devices = append(c.memory.devices, device{name: g.Name, levels: periodic(profile[i], c.end, bySample), counted: g.StageMemory})
+		}
+	}
+	c.memory.limit, c.memory.stage = sum.Memory, p.MemoryModel == plan.StageModel
+	c.measures += fmt.Sprintf(", %d of %d GPUs", used, len(sum.GPUs))
+	if sum.PeakMemory > 0 {
+		c.measures += ", " + ofLimit(sum.PeakMemory, sum.Memory)
+	}
+}
+
+func bySample(s replay.Sample) [4]float64 { return [4]float64{s.Weights, s.Activations + s.Gradients} }
 
 // miniBatch names the one that an operation with a shift is of in period j.
 func miniBatch(k, shift int) string {
@@ -166,17 +162,9 @@ func miniBatch(k, shift int) string {
 
 // An item is what is drawn of an operation on one side of the period's end.
 type item struct {
-	*plan.Op
+	box
 	piece
 	shift int // of the period that is drawn, whatever the operation counts from
-}
-
-// label names an operation by its layer; an all-reduce is of all layers of its stage.
-func (i item) label() string {
-	if i.Op.Op == plan.OpAR {
-		return plan.OpAR
-	}
-	return strconv.Itoa(i.Layer)
 }
 
 const (
@@ -186,18 +174,18 @@ const (
 	// sameTime is the part of a period that cannot be seen.
 	sameTime = 5e-4
 	// passWidth is for a pass through a GPU, where a picture is as wide as its
-	// patterns ask for, up to mostWidth.
-	passWidth, mostWidth = 24, 4000
+	// patterns ask for.
+	passWidth = 24
 )
 
 // passes returns what is drawn in a lane, in order of time, split into passes of
 // one mini-batch through layers in turn.
-func passes(ops []drawnOp, period float64, k int) (list [][]item) {
+func passes(boxes []box, period float64, k int) (list [][]item) {
 	var items []item
-	for _, o := range ops {
-		turn := int(math.Round((o.Start - o.pieces[0].start) / period))
-		for i, p := range o.pieces {
-			items = append(items, item{o.Op, p, o.Shift - max(1, k)*(turn+i)})
+	for _, b := range boxes {
+		turn := int(math.Round((b.Start - b.pieces[0].start) / period))
+		for i, p := range b.pieces {
+			items = append(items, item{b, p, b.Shift - max(1, k)*(turn+i)})
 		}
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.start, b.start) })
@@ -216,18 +204,23 @@ func passes(ops []drawnOp, period float64, k int) (list [][]item) {
 // mini-batch as a.
 func follows(a, b item) bool {
 	next := a.Layer + 1
-	if a.Op.Op == plan.OpB {
+	if a.box.Op.Op == plan.OpB {
 		next = a.Layer - 1
 	}
-	return a.Op.Op == b.Op.Op && a.shift == b.shift && b.Layer == next
+	return a.box.Op.Op == b.box.Op.Op && a.shift == b.shift && b.Layer == next
+}
+
+// inView returns what is in view of operations.
+func (v *view) inView(boxes []box) []box {
+	return slices.DeleteFunc(slices.Clone(boxes), func(b box) bool { return !slices.ContainsFunc(b.pieces, v.seen) })
 }
 
 // patternPass draws a pass of a mini-batch through layers in turn. Those without
 // room for a label of their own share one with their neighbours; all do if most
-// have no room. A shift without layers would be taken for a layer beside labels
+// have no room. A shift without layers would be taken for a layer near labels
 // that have some.
-func (d *drawing) patternPass(y float64, items []item) {
-	own := func(i item) bool { return d.room(i.piece, i.label(), i.shift) }
+func (v *view) patternPass(y float64, items []item) {
+	own := func(i item) bool { return v.room(i.piece, i.label, i.shift) }
 	n := 0
 	for _, i := range items {
 		if own(i) {
@@ -235,8 +228,8 @@ func (d *drawing) patternPass(y float64, items []item) {
 		}
 	}
 	whole, layers := together(items)
-	if n == 0 || 2*n < len(items) && d.room(whole, layers, items[0].shift) {
-		d.patternBoxes(y, items, true)
+	if n == 0 || 2*n < len(items) && v.room(whole, layers, items[0].shift) {
+		v.patternBoxes(y, items, true)
 		return
 	}
 	for len(items) > 0 {
@@ -244,7 +237,7 @@ func (d *drawing) patternPass(y float64, items []item) {
 		for n < len(items) && !own(items[0]) && !own(items[n]) {
 			n++
 		}
-		d.patternBoxes(y, items[:n], false)
+		v.patternBoxes(y, items[:n], false)
 		items = items[n:]
 	}
 }
@@ -252,54 +245,41 @@ func (d *drawing) patternPass(y float64, items []item) {
 // together is where items of one pass are, and the label of their layers.
 func together(items []item) (piece, string) {
 	first, last := items[0], items[len(items)-1]
-	layers := first.label()
+	layers := first.label
 	if len(items) > 1 {
-		layers += "–" + last.label()
+		layers += "–" + last.label
 	}
 	return piece{first.start, last.end}, layers
 }
 
 // patternBoxes draws operations that share a label: their layers and shift, the
 // shift alone if that is allowed, or nothing, as there is room.
-func (d *drawing) patternBoxes(y float64, items []item, alone bool) {
+func (v *view) patternBoxes(y float64, items []item, alone bool) {
 	whole, layers := together(items)
-	colour, shift := patternColour(items[0].Op.Op), items[0].shift
-	one := len(items) > 1 && (whole.end-whole.start)*d.scale < narrow*float64(len(items))
-	if one {
-		d.bar(y, whole, colour)
+	fill, shift, edge := items[0].fill, items[0].shift, picture.White
+	if len(items) > 1 && v.width(whole) < narrow*float64(len(items)) {
+		edge = ""
+		v.bar(y, laneHeight, whole, fill, picture.White)
 	}
-	u := platform.TimeUnit(d.period)
 	for _, i := range items {
-		d.printf("<g pointer-events=\"all\"><title>%s</title>",
-			escape(fmt.Sprintf("%s of %s: %.6g to %.6g %s", d.named(i.Op), miniBatch(d.plan.K, i.Shift), i.Start/u.Size, i.End/u.Size, u.Name)))
-		if one {
-			d.area(y, i.piece)
-		} else {
-			d.bar(y, i.piece, colour)
-		}
-		d.printf("</g>\n")
+		v.Begin(i.title)
+		v.bar(y, laneHeight, i.piece, fill, edge)
+		v.End()
 	}
-	if alone && !d.room(whole, layers, shift) {
+	if alone && !v.room(whole, layers, shift) {
 		layers = ""
 	}
-	if d.room(whole, layers, shift) {
-		d.printf("<text x=\"%s\" y=\"%s\" font-size=\"%g\" text-anchor=\"middle\" pointer-events=\"none\" stroke=\"%s\" stroke-width=\"2.5\" "+
-			"paint-order=\"stroke\">%s%s</text>\n",
-			px(d.x((whole.start+whole.end)/2)), px(y+laneHeight/2+4), labelSize, colour, layers, raised(shift))
+	if v.room(whole, layers, shift) {
+		v.Text(picture.Text{
+			X: (v.x(whole.start) + v.x(whole.end)) / 2, Y: y + laneHeight/2 + 4, Anchor: picture.Middle, Size: picture.LabelSize, Halo: fill,
+			S: layers, Raised: strconv.Itoa(shift),
+		})
 	}
-}
-
-// shiftSize is the font size of shifts.
-const shiftSize = 7
-
-// raised writes a shift behind its layer.
-func raised(shift int) string {
-	return fmt.Sprintf(`<tspan font-size="%d" dy="-4">%d</tspan>`, shiftSize, shift)
 }
 
 // room reports whether a piece has room for layers and a shift.
-func (d *drawing) room(p piece, layers string, shift int) bool {
-	return textWidth(layers, labelSize)+textWidth(strconv.Itoa(shift), shiftSize)+3 <= (p.end-p.start)*d.scale
+func (v *view) room(p piece, layers string, shift int) bool {
+	return picture.TextWidth(layers, picture.LabelSize)+picture.TextWidth(strconv.Itoa(shift), picture.RaisedSize)+3 <= v.width(p)
 }
 
 func patternColour(op string) string {
@@ -314,19 +294,4 @@ func patternColour(op string) string {
 		return gradientColour
 	}
 	return uploadColour
-}
-
-// patternTrace writes one period of a pattern: a track for each resource.
-func patternTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	c, err := drawable(in, p)
-	if err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	d := &drawing{chain: c, instance: in, plan: p, period: *p.Period}
-	events := []traceEvent{process("pipeline")}
-	for i, lane := range resources(p) {
-		events = append(events, thread(i+1, lane.name)...)
-		events = append(events, d.track(i+1, lane.ops)...)
-	}
-	return writeTrace(w, events)
 }

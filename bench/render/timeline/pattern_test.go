@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/bench/render/picture"
 	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -117,12 +118,7 @@ func (d *drawn) labelled() (list []string) {
 
 func TestPattern(t *testing.T) {
 	in, p := twoGPUs()
-	lanes := resources(p)
-	var names []string
-	for _, l := range lanes {
-		names = append(names, l.name)
-	}
-	if got := strings.Join(names, " "); got != "gpu0 gpu1 link0-1" {
+	if got := strings.Join(resources(p), " "); got != "gpu0 gpu1 link0-1" {
 		t.Fatalf("lanes %s", got)
 	}
 	var b bytes.Buffer
@@ -188,17 +184,27 @@ func TestPatternLabels(t *testing.T) {
 	}
 }
 
-// A picture of many mini-batches is wider, as far as it goes.
+// A picture of many mini-batches is wider, up to a width at which it is divided into rows.
 func TestPatternWidth(t *testing.T) {
 	in, p := twoGPUs()
-	for k, want := range map[int]float64{3: 1000, 50: 50 * passWidth, 500: mostWidth} {
+	for k, want := range map[int]struct {
+		width float64
+		rows  int
+	}{3: {1000, 1}, 50: {50 * passWidth, 1}, 150: {mostWidth, 3}, 5000: {mostWidth, mostRows}} {
 		p.K, *p.Period = k, float64(k)
 		p.Ops = p.Ops[:0]
 		for j := range k {
 			p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, Layer: 1, Resource: "gpu0", Start: float64(j), End: float64(j) + 1, Shift: j})
 		}
-		if d := drawPattern(t, in, p, Options{}); d.Width != want {
-			t.Errorf("%d mini-batches: %g pixels, want %g", k, d.Width, want)
+		d := drawPattern(t, in, p, Options{})
+		rows := 0
+		for _, x := range d.Texts {
+			if x.Layers == "gpu0" && x.X < left {
+				rows++
+			}
+		}
+		if d.Width != want.width || rows != want.rows {
+			t.Errorf("%d mini-batches: %d rows of %g pixels, want %d of %g", k, rows, d.Width, want.rows, want.width)
 		}
 		if d := drawPattern(t, in, p, Options{Width: 700}); d.Width != 700 {
 			t.Errorf("%g pixels, want 700", d.Width)
@@ -212,11 +218,7 @@ func TestLanesAreInOrder(t *testing.T) {
 	for _, name := range []string{"link10-11", "host", "link0-10", "gpu10", "link0-2", "gpu2", "link2-3"} {
 		p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, Layer: 1, Resource: name, End: 1})
 	}
-	var names []string
-	for _, l := range resources(p) {
-		names = append(names, l.name)
-	}
-	if got, want := strings.Join(names, " "), "gpu2 gpu10 link0-2 link0-10 link2-3 link10-11 host"; got != want {
+	if got, want := strings.Join(resources(p), " "), "gpu2 gpu10 link0-2 link0-10 link2-3 link10-11 host"; got != want {
 		t.Errorf("lanes %s, want %s", got, want)
 	}
 }
@@ -257,7 +259,7 @@ func TestPatternLabelsKeepApart(t *testing.T) {
 			if x.Stroke == "" {
 				continue
 			}
-			half := (textWidth(x.Layers, labelSize) + textWidth(x.Shift, shiftSize)) / 2
+			half := (picture.TextWidth(x.Layers, picture.LabelSize) + picture.TextWidth(x.Shift, picture.RaisedSize)) / 2
 			if x.X-half < reach {
 				t.Fatalf("label %s^%s at %g begins before %g", x.Layers, x.Shift, x.X, reach)
 			}
@@ -317,7 +319,7 @@ func TestPatternShowsMemoryOfEachGPU(t *testing.T) {
 		if err := drawSVG(&b, in, p, Options{}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{">memory (B)<", "weights, buffers of gpu0", "activations of gpu1", ">dashed: the limit"} {
+		for _, want := range []string{">memory (B)<", "weights, buffers of gpu0", "activations of gpu1", ">limit<"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("the picture does not say %q", want)
 			}

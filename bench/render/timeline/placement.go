@@ -1,11 +1,10 @@
 package timeline
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 
+	"workbench/bench/render/picture"
 	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -14,146 +13,120 @@ import (
 
 // Placements draws where buffers lie: time across, addresses up, a rectangle for
 // each; the memory, the height and the load are lines. In a trace every buffer is an
-// event of its own, an instant a millisecond.
-func Placements() Drawer { return Drawer{placementSVG, placementTrace} }
+// event of its own, a time step a millisecond.
+func Placements() Drawer { return Drawer{placementChart} }
 
 // placementHeight is that of the memory in the picture, in pixels.
 const placementHeight = 520
 
-// heights is a picture of a placement.
-type heights struct {
-	drawing
-	l       *lifetimes.Lifetimes
-	at      map[string]float64 // bytes
-	from    float64            // the first instant
-	summary *placement.Summary
-	most    float64 // bytes at the top of the picture
+// buffer is one that has an address, in bytes and time steps.
+type buffer struct {
+	id         string
+	at, size   float64
+	start, end float64
 }
 
-func newAddresses(in plan.Instance, p *plan.Plan) (*heights, error) {
+func placementChart(in plan.Instance, p *plan.Plan) (*chart, error) {
 	l := plan.As[*lifetimes.Lifetimes](in)
 	s, err := placement.Summarize(l, p)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}
-	a := &heights{l: l, summary: s, at: make(map[string]float64, len(p.Offsets)), from: math.Inf(1), most: s.Height}
+	at := make(map[string]float64, len(p.Offsets))
 	for _, o := range p.Offsets {
-		a.at[o.ID] = p.Unit.Bytes(o.Offset)
+		at[o.ID] = p.Unit.Bytes(o.Offset)
 	}
-	end := math.Inf(-1)
+	c := newChart(p, "memory", l.Name, math.Inf(-1))
+	c.start, c.unit = math.Inf(1), platform.AxisUnit{Name: "steps", Size: 1}
+	most := max(s.Height, 1)
+	var list []buffer
 	for i := range l.Buffers {
 		x := &l.Buffers[i]
-		a.from, end = min(a.from, float64(x.Lower)), max(end, float64(x.Upper))
-		a.most = max(a.most, a.at[x.ID]+l.Unit.Bytes(x.Size))
+		b := buffer{x.ID, at[x.ID], l.Unit.Bytes(x.Size), float64(x.Lower), float64(x.Upper)}
+		c.start, c.end, most = min(c.start, b.start), max(c.end, b.end), max(most, b.at+b.size)
+		list = append(list, b)
 	}
-	a.plan, a.period = p, end-a.from
-	if s.Memory <= 2*a.most {
-		a.most = max(a.most, s.Memory)
+	if !(c.start < c.end) {
+		c.start, c.end = 0, 1 // of no buffers
 	}
-	a.most = max(a.most, 1)
-	return a, nil
-}
-
-func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	a, err := newAddresses(in, p)
-	if err != nil {
-		return err
+	const millisecond = 1e-3
+	for _, b := range list {
+		c.stays = append(c.stays, stay{
+			b.id, "buffer", b.id,
+			[]piece{{(b.start - c.start) * millisecond, (b.end - c.start) * millisecond}},
+			map[string]any{"offset": b.at, "size": b.size},
+		})
 	}
-	a.Writer = bufio.NewWriter(w)
-	a.lay(o, a.period, 0)
-	a.curveTop, a.curveEnd = top, top+placementHeight
-	a.open(a.curveEnd + bottom)
-	u := platform.ByteUnit(a.most)
-	a.heading(a.l.Name, fmt.Sprintf("%s, load %s, height %s, memory %s", platform.Count(len(a.l.Buffers), "buffer"),
-		platform.FormatBytes(a.summary.Load), platform.FormatBytes(a.summary.Height), platform.FormatBytes(a.summary.Memory)))
-	for i, t := range ticks(a.period, int(a.width/90)) {
-		if i > 0 {
-			a.text(a.x(t), a.curveEnd+16, "middle", "", number(a.from+t))
+	if s.Memory <= 2*most {
+		most = max(most, s.Memory)
+	}
+	c.measures = fmt.Sprintf("%s, load %s, height %s, memory %s", platform.Count(len(l.Buffers), "buffer"),
+		platform.FormatBytes(s.Load), platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory))
+	levels := levelsAt(s, most)
+	for _, x := range levels {
+		c.legend = append(c.legend, picture.Item{Name: x.name, Sample: picture.Dash(x.stroke)})
+	}
+	c.lanes = []lane{{height: placementHeight, draw: func(v *view, y float64) {
+		u := platform.ByteUnit(most)
+		up := picture.Axis{High: most / u.Size, From: y + placementHeight, To: y}
+		up.Up(v, left, v.time.To, 8, 0)
+		picture.UpName(v, 14, up, "address ("+u.Name+")")
+		for i, b := range list {
+			if _, placed := at[b.id]; placed && b.size > 0 {
+				b.draw(v, up, u.Size, i)
+			}
 		}
-	}
-	a.text(a.x(a.period/2), a.curveEnd+32, "middle", "", "time (steps)")
-	a.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">address (%s)</text>\n", px((a.curveTop+a.curveEnd)/2),
-		u.Name)
-	for _, y := range ticks(a.most/u.Size, 8) {
-		a.text(left-8, a.y(y*u.Size)+4, "end", "", number(y))
-	}
-	a.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(top),
-		px(a.period*a.scale), placementHeight)
-	for i := range a.l.Buffers {
-		a.buffer(i)
-	}
-	a.levels()
-	a.printf("</svg>\n")
-	return a.Flush()
+		for _, x := range levels {
+			v.Begin(x.name + ": " + platform.FormatBytes(x.bytes))
+			high := up.Pixel(x.bytes / u.Size)
+			v.Line([]picture.Point{{X: left, Y: high}, {X: v.time.To, Y: high}}, x.stroke)
+			v.End()
+		}
+	}}}
+	return c, nil
 }
 
-// y returns where an address is drawn.
-func (a *heights) y(bytes float64) float64 { return a.curveEnd - bytes/a.most*placementHeight }
-
-// buffer draws a rectangle, with its name if there is room for it.
-func (a *heights) buffer(i int) {
-	x := &a.l.Buffers[i]
-	at, ok := a.at[x.ID]
-	if !ok || x.Size == 0 {
-		return
-	}
-	size := a.l.Unit.Bytes(x.Size)
-	begin, end := a.x(float64(x.Lower)-a.from), a.x(float64(x.Upper)-a.from)
-	upper, lower := a.y(at+size), a.y(at)
+// draw draws a rectangle, with the buffer's name if there is room for it.
+func (b buffer) draw(v *view, up picture.Axis, unit float64, i int) {
 	fill := [...]string{forwardColour, backwardColour, prefetchColour, weightColour, uploadColour, activationColour}[i%6]
-	a.printf("<g><title>%s: [%d, %d), %s from %s on</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" "+
-		"stroke=\"#fff\" stroke-width=\"0.5\"/>",
-		escape(x.ID), x.Lower, x.Upper, platform.FormatBytes(size), platform.FormatBytes(at), px(begin), px(upper), px(end-begin),
-		px(lower-upper), fill)
-	if lower-upper > fontSize && end-begin > textWidth(x.ID, labelSize)+4 {
-		a.text((begin+end)/2, (upper+lower)/2+3.5, "middle", fmt.Sprintf("font-size=\"%g\"", labelSize), x.ID)
+	x, width := v.x(b.start), v.width(piece{b.start, b.end})
+	upper, lower := up.Pixel((b.at+b.size)/unit), up.Pixel(b.at/unit)
+	v.Begin(fmt.Sprintf("%s: [%.0f, %.0f), %s from %s on", b.id, b.start, b.end, platform.FormatBytes(b.size), platform.FormatBytes(b.at)))
+	v.Rect(x, upper, width, lower-upper, fill, picture.White)
+	if lower-upper > picture.FontSize && width > picture.TextWidth(b.id, picture.LabelSize)+4 {
+		v.Text(picture.Text{
+			X: x + width/2, Y: (upper+lower)/2 + 3.5, Anchor: picture.Middle, Size: picture.LabelSize, S: b.id, Colour: onFill(box{fill: fill}),
+		})
 	}
-	a.printf("</g>\n")
+	v.End()
 }
 
-// levels draws lines across and says above the picture which is which; of equal ones the last
-// is seen, and named for all. A memory that is far above is not drawn.
-func (a *heights) levels() {
-	var legend []legendItem
-	before := math.NaN()
-	for _, l := range []struct {
-		name, colour string
-		bytes        float64
-	}{{"load", uploadColour, a.summary.Load}, {"height", gradientColour, a.summary.Height}, {"memory", "#000", a.summary.Memory}} {
-		if l.bytes > a.most {
+// An amount is a line across a placement.
+type amount struct {
+	name   string
+	stroke picture.Stroke
+	bytes  float64
+}
+
+// levelsAt returns the lines of a placement up to most; of equal ones the last
+// is seen, and named for all.
+func levelsAt(s *placement.Summary, most float64) (list []amount) {
+	line := func(colour string) picture.Stroke {
+		stroke := picture.LimitLine
+		stroke.Colour = colour
+		return stroke
+	}
+	for _, x := range []amount{
+		{"load", line(uploadColour), s.Load}, {"height", line(gradientColour), s.Height}, {"memory", picture.LimitLine, s.Memory},
+	} {
+		if x.bytes > most {
 			continue
 		}
-		style := fmt.Sprintf("stroke=\"%s\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"", l.colour)
-		a.printf("<path d=\"M%s %sH%s\" %s><title>%s: %s</title></path>\n", px(left), px(a.y(l.bytes)), px(a.width-right), style, l.name,
-			platform.FormatBytes(l.bytes))
-		item := legendItem{l.name, "<path d=\"M-10 5h20\" " + style + "/>"}
-		if last := len(legend) - 1; l.bytes == before {
-			item.name = legend[last].name + " = " + item.name
-			legend = legend[:last]
+		if last := len(list) - 1; last >= 0 && list[last].bytes == x.bytes {
+			x.name = list[last].name + " = " + x.name
+			list = list[:last]
 		}
-		legend, before = append(legend, item), l.bytes
+		list = append(list, x)
 	}
-	a.legend(legend)
-}
-
-func placementTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	a, err := newAddresses(in, p)
-	if err != nil {
-		return err
-	}
-	const instant = 1e-3
-	events := []traceEvent{process("memory")}
-	for i := range a.l.Buffers {
-		x := &a.l.Buffers[i]
-		args := map[string]any{"offset": a.at[x.ID], "size": a.l.Unit.Bytes(x.Size)}
-		for _, edge := range []struct {
-			phase string
-			at    int64
-		}{{"b", x.Lower}, {"e", x.Upper}} {
-			events = append(events, traceEvent{
-				Name: x.ID, Phase: edge.phase, Cat: "buffer", ID: x.ID, Time: inMicroseconds((float64(edge.at) - a.from) * instant), PID: 1, Args: args,
-			})
-		}
-	}
-	return writeTrace(w, events)
+	return list
 }

@@ -1,35 +1,23 @@
 package timeline
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
+	"workbench/bench/render/picture"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
 	"workbench/model/instance/join"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
-	"workbench/model/platform"
 	"workbench/model/verify"
-	"workbench/model/verify/replay"
 )
 
-// Colours of what rematerialization computes and keeps.
-const (
-	allColour   = "#0072b2" // F_all
-	cheapColour = "#3f8fca" // F_ck, F_none
-	aStay       = "#7c93a6" // a kept
-	abarStay    = "#5a8fb8" // ā kept
-	deltaStay   = "#b07a2a" // a gradient kept
-
-	overheadColour = "#968300" // memory for the running operation alone
-)
+// Steps draws plans of one device without transfers: what is computed and kept of
+// each layer, node or branch over time, and the memory in use.
+func Steps() Drawer { return Drawer{stepsChart} }
 
 // A span is an operation, or the time that something is kept, in a row.
 type span struct {
@@ -49,250 +37,84 @@ type steps struct {
 	kept     []span
 }
 
-// stepsSVG draws a plan of remat or join: what is computed and kept of each
+// stepsChart is of a plan of remat or join: what is computed and kept of each
 // layer over time, and below it the memory in use against the limit.
-func stepsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	d, err := newStepsDrawing(w, in, p)
-	if err != nil {
-		return err
-	}
-	d.steps = stepsOf(in, p)
-	end := 0.0
-	for _, x := range d.computed {
-		end = max(end, x.end)
-	}
-	d.row = min(14, max(1.5, 300/float64(d.rows)))
-	if err := d.lay(o, end, d.row*float64(d.rows)); err != nil {
-		return err
-	}
-	d.draw()
-	return d.Flush()
-}
-
-// A stepsDrawing is a picture of a plan that does not repeat being written: of
-// steps, or of lanes.
-type stepsDrawing struct {
-	drawing
-	*steps
-	memory []replay.MemoryStep
-	row    float64 // height in pixels
-	slots  bool    // of a join
-	graph  bool
-	parts  []memoryPart // of the curve; nil: memoryParts
-}
-
-func newStepsDrawing(w io.Writer, in plan.Instance, p *plan.Plan) (*stepsDrawing, error) {
+func stepsChart(in plan.Instance, p *plan.Plan) (*chart, error) {
 	memory, err := verify.Profile(in, p)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}
-	return &stepsDrawing{
-		drawing: drawing{Writer: bufio.NewWriter(w), chain: plan.As[*chain.Chain](in), plan: p},
-		memory:  memory, slots: in.Kind() == join.Kind, graph: in.Kind() == graph.Kind || in.Kind() == training.Kind,
-	}, nil
-}
-
-// lay settles the measures as that of drawing does, if something takes time.
-func (d *stepsDrawing) lay(o Options, end, height float64) error {
+	s := stepsOf(in, p)
+	end := 0.0
+	for _, x := range s.computed {
+		end = max(end, x.end)
+	}
 	if !(end > 0) || math.IsInf(end, 1) {
-		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+		return nil, fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
 	}
-	d.drawing.lay(o, end, height)
-	return nil
-}
-
-// memoryParts returns what the curve stacks.
-func (d *stepsDrawing) memoryParts() []memoryPart {
-	if d.parts != nil {
-		return d.parts
-	}
-	return memoryParts
-}
-
-func (d *stepsDrawing) draw() {
-	height := d.curveEnd + bottom
-	d.open(height)
-	d.header()
-	d.grid()
-	d.text(left-14, top-10, "end", `font-style="italic"`, d.rowName())
-	for r := range d.rows {
-		if every := int(math.Ceil(11 / d.row)); r%every == 0 {
-			d.text(left-6, d.y(r)+d.row/2+3.5, "end", `font-size="9"`, d.label(r))
+	c := newChart(p, "GPU", "", end)
+	c.memory.oneDevice(useParts, levelsOf(memory, uses))
+	row := "layer"
+	item := func(name, fill string) picture.Item { return picture.Item{Name: name, Sample: picture.Swatch(fill)} }
+	c.legend = []picture.Item{forwardItem, recomputeItem, backwardItem, item("kept", keptOutput), item("gradient kept", keptGradient)}
+	switch in.Kind() {
+	case join.Kind:
+		row, c.memory.unit = "branch: layer", slots
+		c.legend = append(c.legend, item("loss", gradientColour))
+	case graph.Kind, training.Kind:
+		row = "node"
+	default:
+		c.legend = []picture.Item{
+			savingItem, cheapItem, recomputeItem, backwardItem, item("saved activations kept", keptSaved), item("output kept", keptOutput),
 		}
 	}
-	for _, k := range d.kept {
-		d.rect(k, stayColour(k.kind), 0.25*d.row)
-	}
-	for _, c := range d.computed {
-		d.rect(c, stepColour(c), 0)
-	}
-	d.curve()
-	d.printf("</svg>\n")
-}
-
-func (d *stepsDrawing) y(row int) float64 { return top + float64(row)*d.row }
-
-// rect draws a span, inset from above and below.
-func (d *stepsDrawing) rect(s span, colour string, inset float64) {
-	width := max((s.end-s.start)*d.scale, 0.3) // what takes no time is still seen
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\"><title>%s</title></rect>\n",
-		px(d.x(s.start)), px(d.y(s.row)+inset), px(width), px(max(d.row-2*inset, 0.6)), colour, escape(s.title))
-}
-
-func stepColour(s span) string {
-	if s.recomputed {
-		return recomputeFill
-	}
-	switch s.kind {
-	case plan.OpFAll, plan.OpF, plan.OpC:
-		return allColour
-	case plan.OpFCk, plan.OpFNone:
-		return cheapColour
-	case plan.OpLoss:
-		return gradientColour
-	}
-	return backwardColour
-}
-
-func stayColour(tensor string) string {
-	switch tensor {
-	case plan.TensorAbar:
-		return abarStay
-	case plan.TensorDelta:
-		return deltaStay
-	}
-	return aStay
-}
-
-func (d *stepsDrawing) header() {
-	d.heading("", d.period)
-	d.legend(d.rowLegend())
-	d.legendAt(d.curveTop-13, d.memoryLegend())
-}
-
-// heading writes which plan is drawn, its step time and its memory.
-func (d *stepsDrawing) heading(name string, makespan float64) {
-	peak := 0.0
-	for i := range d.memory {
-		peak = max(peak, d.memory[i].During.Total())
-	}
-	memory := ofLimit(peak, d.plan.Platform.Memory)
-	if d.slots {
-		memory = fmt.Sprintf("peak %s of %s slots", number(peak), number(d.plan.Platform.Memory))
-	}
-	d.drawing.heading(name, "step time "+platform.FormatSeconds(makespan)+", "+memory)
-}
-
-// rowName says what the rows are.
-func (d *stepsDrawing) rowName() string {
-	switch {
-	case d.slots:
-		return "branch: layer"
-	case d.graph:
-		return "node"
-	}
-	return "layer"
-}
-
-// rowLegend says what the colours of the rows are.
-func (d *stepsDrawing) rowLegend() []legendItem {
-	forward, backward := legendItem{"forward", swatch(allColour)}, legendItem{"backward", swatch(backwardColour)}
-	again := legendItem{"recomputed forward", swatch(recomputeFill)}
-	kept, gradient := legendItem{"kept", swatch(aStay)}, legendItem{"gradient kept", swatch(deltaStay)}
-	switch {
-	case d.slots:
-		return []legendItem{forward, again, {"loss", swatch(gradientColour)}, backward, kept, gradient}
-	case d.graph:
-		return []legendItem{forward, again, backward, kept, gradient}
-	}
-	return []legendItem{
-		{"forward (saves for backward)", swatch(allColour)},
-		{"forward (checkpoint)", swatch(cheapColour)},
-		again,
-		backward,
-		{"saved activations kept", swatch(abarStay)},
-		{"output kept", swatch(aStay)},
-	}
-}
-
-// A memoryPart is what memory is used for, with its colour.
-type memoryPart struct {
-	name, colour string
-	value        func(m replay.MemoryParts) float64
-}
-
-// memoryParts are what memory is used for, in the order in which the curve
-// stacks it.
-var memoryParts = []memoryPart{
-	{"outputs", activationColour, func(m replay.MemoryParts) float64 { return m.Fixed + m.Activations }},
-	{"saved for backward", weightColour, func(m replay.MemoryParts) float64 { return m.Saved }},
-	{"gradients", gradientColour, func(m replay.MemoryParts) float64 { return m.Gradients }},
-	{"temporary", overheadColour, func(m replay.MemoryParts) float64 { return m.Overhead }},
-}
-
-// memoryLegend says what the colours of the curve are, of those it has.
-func (d *stepsDrawing) memoryLegend() []legendItem {
-	var list []legendItem
-	for _, part := range d.memoryParts() {
-		if slices.ContainsFunc(d.memory, func(m replay.MemoryStep) bool { return part.value(m.During) > 0 }) {
-			list = append(list, legendItem{part.name, swatch(part.colour)})
+	c.stepTime(end)
+	high := min(14, max(1.5, 300/float64(s.rows)))
+	c.lanes = []lane{{bare: true, height: high * float64(s.rows), draw: func(v *view, y float64) { s.draw(v, y, high, row) }}}
+	t := track{name: "compute"}
+	for _, x := range s.computed {
+		b := box{Op: &plan.Op{Op: x.kind, Start: x.start, End: x.end}, pieces: []piece{{x.start, x.end}}, name: x.title}
+		if b.args = map[string]any{"layer": s.label(x.row)}; x.recomputed {
+			b.args["recomputed"] = true
 		}
+		t.boxes = append(t.boxes, b)
 	}
-	return list
+	c.tracks = []track{t}
+	for _, k := range s.kept {
+		c.stays = append(c.stays, stay{k.title, "kept", fmt.Sprintf("%s %d", k.kind, k.row), []piece{{k.start, k.end}}, nil})
+	}
+	return c, nil
 }
 
-// curve draws the memory in use, stacked, and the limit.
-func (d *stepsDrawing) curve() {
-	most := d.plan.Platform.Memory
-	if math.IsInf(most, 1) {
-		most = 0
+// draw draws rows of a height below top, and what they are.
+func (s *steps) draw(v *view, top, height float64, what string) {
+	v.Text(picture.Text{X: left - 14, Y: top - 10, Anchor: picture.Right, Italic: true, S: what})
+	at := func(row int) float64 { return top + float64(row)*height }
+	for r := 0; r < s.rows; r += int(math.Ceil(11 / height)) {
+		v.Text(picture.Text{X: left - 6, Y: at(r) + height/2 + 3.5, Anchor: picture.Right, Size: picture.SmallSize, S: s.label(r)})
 	}
-	for i := range d.memory {
-		most = max(most, d.memory[i].During.Total())
+	rect := func(x span, fill string, inset float64) {
+		v.Begin(x.title)
+		width := max(v.width(piece{x.start, x.end}), 0.3) // what takes no time is still seen
+		v.Rect(v.x(x.start), at(x.row)+inset, width, max(height-2*inset, 0.6), fill, "")
+		v.End()
 	}
-	if most == 0 {
-		most = 1
-	}
-	u := platform.AxisUnit{Name: "slots", Size: 1}
-	if !d.slots {
-		u = platform.ByteUnit(most)
-	}
-	high := most * 1.06
-	y := func(bytes float64) float64 { return d.curveEnd - bytes/high*curveHeight }
-	for _, t := range ticks(most/u.Size, 5) {
-		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
-		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
-	}
-	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2),
-		u.Name)
-	base := make([]float64, len(d.memory))
-	for _, part := range d.memoryParts() {
-		var upper, lower strings.Builder
-		var back []string
-		for i, m := range d.memory {
-			if m.End <= m.Start {
-				continue
-			}
-			high := base[i] + part.value(m.During)
-			fmt.Fprintf(&upper, "L%s %sH%s", px(d.x(m.Start)), px(y(high)), px(d.x(m.End)))
-			back = append(back, fmt.Sprintf("L%s %sH%s", px(d.x(m.End)), px(y(base[i])), px(d.x(m.Start))))
-			base[i] = high
+	for _, x := range s.kept {
+		fill, known := map[string]string{plan.TensorAbar: keptSaved, plan.TensorDelta: keptGradient}[x.kind]
+		if !known {
+			fill = keptOutput
 		}
-		for i := len(back) - 1; i >= 0; i-- {
-			lower.WriteString(back[i])
-		}
-		outline := upper.String()
-		if outline == "" {
-			continue
-		}
-		d.printf("<path fill=\"%s\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, outline[1:],
-			lower.String(), part.name)
+		rect(x, fill, 0.25*height)
 	}
-	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
-	if limit := d.plan.Platform.Memory; !math.IsInf(limit, 1) {
-		d.printf("<path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"><title>limit</title></path>\n", px(left),
-			px(y(limit)), px(d.x(d.period)))
-		d.text(d.x(d.period)-4, y(limit)-4, "end", `font-size="10"`, "limit")
+	for _, x := range s.computed {
+		fill := colour(x.kind)
+		switch {
+		case x.recomputed:
+			fill = picture.Hatched
+		case x.kind == plan.OpLoss:
+			fill = gradientColour
+		}
+		rect(x, fill, 0)
 	}
 }
 
@@ -342,7 +164,7 @@ func (h *held) free(row int, tensor string, t float64) {
 func chainSteps(c *chain.Chain, p *plan.Plan) *steps {
 	n := c.Len()
 	s := &steps{rows: n, label: func(row int) string {
-		return short(cmp.Or(c.Layers[n-row-1].Name, strconv.Itoa(n-row)), mostName)
+		return picture.Short(cmp.Or(c.Layers[n-row-1].Name, strconv.Itoa(n-row)), mostName)
 	}}
 	h, again := &held{s, map[key]float64{}}, recomputed(p)
 	row := func(l int) int { return n - l }
@@ -408,7 +230,7 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 	for i := range g.Storages {
 		storage[g.Storages[i].ID] = i
 	}
-	s := &steps{rows: rows, label: func(row int) string { return short(names[row], mostName) }}
+	s := &steps{rows: rows, label: func(row int) string { return picture.Short(names[row], mostName) }}
 	h, again := &held{s, map[key]float64{}}, recomputed(p)
 	here, kept := make([]bool, len(g.Storages)), make([]int, g.Len()) // kept: of each node, how many are here
 	for k := range p.Ops {
@@ -439,15 +261,6 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 
 // mostName is how many characters the margin has room for.
 const mostName = 15
-
-// short cuts a name to what there is room for: names of networks say at the front
-// which block it is and at the end which operation.
-func short(name string, most int) string {
-	if r := []rune(name); len(r) > most {
-		return string(r[:most/2]) + "…" + string(r[len(r)-(most-1)/2:])
-	}
-	return name
-}
 
 // joinSteps has a row for a_0..a_L of every branch, the first branch on top.
 func joinSteps(j *join.Join, p *plan.Plan) *steps {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func TestSwapNamesTransfers(t *testing.T) {
 		want  string
 	}{
 		{1000, `>a</text>`},
-		{left + right + 11*12, `rotate(-90)" text-anchor="middle" font-size="8" pointer-events="none">long-na`},
+		{left + right + 11*12, `font-size="8" transform="rotate\(-90 [^>]*>long-na`},
 	} {
 		s := *plan.As[*functions.Sequence](in)
 		if x.width < 1000 {
@@ -134,7 +135,7 @@ func TestSwapNamesTransfers(t *testing.T) {
 		if err := drawSVG(&b, &s, p, Options{Width: x.width}); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(b.String(), x.want); n != 2 {
+		if n := len(regexp.MustCompile(x.want).FindAllString(b.String(), -1)); n != 2 {
 			t.Errorf("%d pixels wide, the picture says %q %d times, want 2:\n%s", x.width, x.want, n, b.String())
 		}
 	}

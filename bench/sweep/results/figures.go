@@ -4,14 +4,14 @@ import (
 	"math"
 	"strings"
 
-	"workbench/bench/render/plots"
+	"workbench/bench/render/picture"
 	"workbench/model/platform"
 )
 
 // figure is a picture of the folder and of the page.
 type figure struct {
 	name, title string // name is that of its files
-	figure      *plots.Figure
+	figure      *picture.Figure
 	// runs are those behind the points of a trade-off, -1 where there is none: of the bound, then of each series.
 	runs [][]int
 }
@@ -38,7 +38,7 @@ const mostLinear = 3
 
 // shares draws step functions of shares in percent.
 func (p *Problem) shares(name, title, x string, functions []Steps) figure {
-	f := &plots.Figure{Title: p.Name + ": " + strings.ToLower(title[:1]) + title[1:], X: x, Y: "cases (%)", FromZero: true}
+	f := &picture.Figure{Title: p.Name + ": " + strings.ToLower(title[:1]) + title[1:], X: x, Y: "cases (%)", FromZero: true}
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, s := range functions {
 		for _, v := range s.X {
@@ -47,7 +47,7 @@ func (p *Problem) shares(name, title, x string, functions []Steps) figure {
 	}
 	f.LogX = least >= 1 && most > mostLinear
 	for k, s := range functions {
-		series := plots.Series{Name: s.Label, Steps: true, Style: k}
+		series := picture.Series{Name: s.Label, Steps: true, Style: k}
 		if len(s.X) > 0 && s.X[0] > least { // nothing up to its first
 			series.X, series.Y = append(series.X, least), append(series.Y, 0)
 		}
@@ -80,10 +80,10 @@ func (p *Problem) units(t *Tradeoff) (memory, objective platform.AxisUnit, x, y 
 // tradeoff draws the objectives over the memory.
 func (p *Problem) tradeoff(name string, t *Tradeoff) figure {
 	memory, objective, x, y := p.units(t)
-	f := &plots.Figure{Title: p.Name + ": " + t.Name, X: x, Y: y, Bound: &plots.Bound{Name: "excluded by proof"}}
+	f := &picture.Figure{Title: p.Name + ": " + t.Name, X: x, Y: y, Bound: &picture.Bound{Name: "excluded by proof"}}
 	runs := make([][]int, 1+len(p.planners()))
 	for k, m := range p.planners() {
-		s := plots.Series{Name: m.Label, Steps: true, Points: true, Style: k} // what is found for a memory holds for more
+		s := picture.Series{Name: m.Label, Steps: true, Points: true, Style: k} // what is found for a memory holds for more
 		for _, c := range t.Cases {
 			cell, run := c.Cells[m.Index], -1
 			v := cell.Objective / objective.Size

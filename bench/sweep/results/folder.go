@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 
 	"workbench/bench/atomicfile"
-	"workbench/bench/render/plots"
+	"workbench/bench/render/picture"
 )
 
 // PageName is the page's name in a folder.
@@ -57,9 +57,9 @@ func (r *Report) writeFigures(write func(string, func(io.Writer) error) error) e
 		all = append(all, p.figures()...)
 	}
 	draw := func(f figure) error {
-		for _, format := range plots.Formats {
+		for _, format := range picture.Formats {
 			err := write(f.name+"."+format, func(w io.Writer) error { return f.figure.Write(w, format) })
-			if err != nil && !errors.Is(err, plots.ErrEmpty) {
+			if err != nil && !errors.Is(err, picture.ErrEmpty) {
 				return fmt.Errorf("figure %s: %w", f.name, err)
 			}
 		}
@@ -159,7 +159,7 @@ func (r *Report) runsTable() [][]string {
 }
 
 // points are the numbers of a figure.
-func points(f *plots.Figure) [][]string {
+func points(f *picture.Figure) [][]string {
 	out := [][]string{{"series", f.X, f.Y}}
 	for _, s := range f.Series {
 		for i := range s.X {

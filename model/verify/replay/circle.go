@@ -90,6 +90,3 @@ type Sample struct {
 	Time                            float64 // seconds, in [0, period)
 	Weights, Gradients, Activations float64 // bytes
 }
-
-// Total returns all memory in use.
-func (s Sample) Total() float64 { return s.Weights + s.Gradients + s.Activations }

@@ -1,23 +1,21 @@
-package plots
+package picture
 
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/plot/vg"
 )
 
 // An overlap says what of a series would hide another one or be hidden.
 type overlap struct {
-	under int    // so many later series lie on it
+	under int    // how many later series lie on it
 	same  string // an earlier series that has all its values; "": none
 }
 
-// widths of lines in points, by how many lie on them: wide enough to leave a rim.
-var widths = [...]vg.Length{1.6, 3.4, 5, 6.2, 7.2}
+// widths of lines in pixels, by how many lie on them: wide enough to leave a rim.
+var widths = [...]float64{2, 4.4, 6.6, 8.2, 9.6}
 
 // width is that of the series' line.
-func (o overlap) width() vg.Length { return widths[min(o.under, len(widths)-1)] }
+func (o overlap) width() float64 { return widths[min(o.under, len(widths)-1)] }
 
 // words are what the legend says behind the series' name.
 func (o overlap) words() string {
@@ -53,7 +51,7 @@ func agree(a, b *Series) (same, of int) {
 	places := append(a.finite(), b.finite()...)
 	slices.Sort(places)
 	for _, x := range slices.Compact(places) {
-		y, z := a.value(x), b.value(x)
+		y, z := a.Value(x), b.Value(x)
 		if math.IsNaN(y) || math.IsNaN(z) {
 			continue
 		}
@@ -68,7 +66,7 @@ func agree(a, b *Series) (same, of int) {
 // coveredBy says whether s has more than one value, and none where other has none.
 func (s *Series) coveredBy(other *Series) bool {
 	places := s.finite()
-	return len(places) > 1 && !slices.ContainsFunc(places, func(x float64) bool { return math.IsNaN(other.value(x)) })
+	return len(places) > 1 && !slices.ContainsFunc(places, func(x float64) bool { return math.IsNaN(other.Value(x)) })
 }
 
 // finite returns where the series has values.
@@ -81,8 +79,8 @@ func (s *Series) finite() (x []float64) {
 	return x
 }
 
-// at returns the value at x, NaN for none: of lines at their points only.
-func (s *Series) value(x float64) float64 {
+// Value returns the value at x, NaN for none: of lines at their points only.
+func (s *Series) Value(x float64) float64 {
 	i, here := slices.BinarySearch(s.X, x)
 	for here && i+1 < len(s.X) && s.X[i+1] == x {
 		i++

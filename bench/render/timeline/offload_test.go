@@ -78,7 +78,7 @@ func TestOffloadWithRecomputation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		">forward (checkpoint)<", ">recomputed forward<", "url(#recomputed)", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<",
+		">forward (checkpoint)<", ">forward (saves for backward)<", ">recomputed forward<", "url(#recomputed)", ">discard<", ">offload<", ">prefetch<", "O a_0, 1 GiB: 0 to 1 s", "D a_1", ">link<",
 		"step time 10 s", "limit",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -181,7 +181,7 @@ func TestOffloadOfLayersOfAStep(t *testing.T) {
 	if err := drawSVG(io.Discard, g, p, Options{}); err != nil {
 		t.Errorf("picture: %v", err)
 	}
-	if err := offloadTrace(io.Discard, g, p); err != nil {
+	if err := Offloading().Trace(io.Discard, g, p); err != nil {
 		t.Errorf("trace: %v", err)
 	}
 }
