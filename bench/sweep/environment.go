@@ -25,6 +25,8 @@ type Environment struct {
 	Backends map[string]string `json:"backends"` // name to version
 	Isolated bool              `json:"isolated"` // each task in a child process
 	Jobs     int               `json:"jobs"`     // tasks at a time
+	// Units are those of its rows that say no others; nil in older files.
+	Units *Units `json:"units,omitempty"`
 }
 
 // Here returns the environment of this process, which has backends of these versions. O(1),
@@ -33,7 +35,7 @@ func Here(backends map[string]string, isolated bool, jobs int) Environment {
 	e := Environment{
 		Format: EnvironmentFormat, Version: Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.GOMAXPROCS(0), Memory: usableMemory(),
-		Backends: backends, Isolated: isolated, Jobs: jobs,
+		Backends: backends, Isolated: isolated, Jobs: jobs, Units: &Units{"s", "B", "s"},
 	}
 	e.Digest = digest(e)
 	return e

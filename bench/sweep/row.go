@@ -88,10 +88,31 @@ type lean struct {
 	Started     time.Time   `json:"started"`
 	Took        float64     `json:"took"` // seconds, from Started to Finished
 	Environment string      `json:"environment"`
+	Units       *Units      `json:"units,omitempty"` // where they are not those of the environment
 	Result      *leanResult `json:"result,omitempty"`
 	Plan        string      `json:"plan,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
 	PeakRSS     int64       `json:"peak_rss,omitempty"`
+}
+
+// Units are those of a row's numbers: of its objective and bounds, of its memories, of its times. Sizes of the worker are
+// bytes, bandwidths bytes per second.
+type Units struct {
+	Objective string `json:"objective"` // s or B
+	Memory    string `json:"memory"`    // B or slots
+	Time      string `json:"time"`      // s
+}
+
+// UnitsOf returns the units of the rows of a problem.
+func UnitsOf(problem string) Units {
+	u := Units{Objective: "s", Memory: "B", Time: "s"}
+	if rules := plan.RulesOf(problem); rules != nil && rules.Slots {
+		u.Memory = "slots"
+	}
+	if plan.MinimisesMemory(problem) {
+		u.Objective = u.Memory
+	}
+	return u
 }
 
 // leanTask is a Task without a format and without zeros.
@@ -166,6 +187,10 @@ func (f *leanFormulation) UnmarshalJSON(data []byte) error {
 func (r *Row) MarshalJSON() ([]byte, error) {
 	started := r.Started.UTC().Truncate(time.Millisecond)
 	took := r.Finished.Sub(started).Milliseconds()
+	var units *Units
+	if u := UnitsOf(r.Task.Problem); u != (Units{"s", "B", "s"}) {
+		units = &u
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // & is in the names of instances
@@ -174,7 +199,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	err := enc.Encode(&lean{
 		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: task, Attempt: r.Attempt, Worker: r.Worker,
 		Started: started, Took: float64(took) / 1000,
-		Environment: r.Environment, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
+		Environment: r.Environment, Units: units, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
 	})
 	return bytes.TrimSpace(b.Bytes()), err
 }
@@ -238,6 +263,9 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	}
 	if (l.Result == nil) == (l.Failure == nil) {
 		return fmt.Errorf("a row has either a result or a failure")
+	}
+	if u := UnitsOf(task.Problem); l.Units != nil && *l.Units != u { // else they are those of the environment, or of older rows
+		return fmt.Errorf("its units are %+v, rows of %s are in %+v", *l.Units, task.Problem, u)
 	}
 	if err := l.checkTimes(); err != nil {
 		return err

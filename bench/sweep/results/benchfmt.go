@@ -94,7 +94,7 @@ func name(r *Record) string {
 		return strconv.FormatFloat(*x, 'g', -1, 64)
 	}
 	part("problem", r.Problem)
-	part("instance", r.Instance)
+	part("instance", r.Name)
 	part("sha256", r.SHA256[:min(8, len(r.SHA256))])
 	memory := r.MemoryName
 	if memory == "" {
@@ -120,8 +120,8 @@ func name(r *Record) string {
 	number("slots", r.Slots)
 	part("backend", r.Backend)
 	part("limit", exact(r.TimeLimit))
-	if r.AskedGap > 0 {
-		part("gap", exact(&r.AskedGap))
+	if r.TaskGap > 0 {
+		part("gap", exact(&r.TaskGap))
 	}
 	number("seed", r.Seed)
 	return b.String() + "-" + strconv.FormatInt(max(r.Threads, 1), 10)

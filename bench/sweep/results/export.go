@@ -14,16 +14,17 @@ import (
 	"workbench/model/nearest"
 )
 
-// Record is a row, flat: the columns of CSV and Parquet, in this order. Times
-// are in seconds, sizes in bytes (slots for joins); nil is no number.
+// Record is a row, flat: the columns of CSV and Parquet, in this order. A column is named as the field of row/v1 that it has,
+// whether of the task, the result or the failure, with _ where that is inside another (bound_by). Only task_gap is gap there, as gap
+// is that of result/v1. The others follow from all rows. Nil is no number.
 type Record struct {
 	Sweep        string   `parquet:"sweep"`
 	ID           string   `parquet:"id"`
 	Problem      string   `parquet:"problem"`
 	Method       string   `parquet:"method"`
 	Kind         string   `parquet:"kind"`
-	Instance     string   `parquet:"instance"` // its name
-	Source       string   `parquet:"source"`   // as commands take it
+	Name         string   `parquet:"name"`     // of the instance
+	Instance     string   `parquet:"instance"` // as commands take it
 	SHA256       string   `parquet:"sha256"`
 	Memory       float64  `parquet:"memory"`
 	MemoryName   string   `parquet:"memory_name"`
@@ -40,20 +41,22 @@ type Record struct {
 	Backend      string   `parquet:"backend"`
 	Threads      int64    `parquet:"threads"`
 	TimeLimit    *float64 `parquet:"time_limit"`
-	AskedGap     float64  `parquet:"asked_gap"`
+	TaskGap      float64  `parquet:"task_gap"` // that was asked for
 	Seed         int64    `parquet:"seed"`
 	Repetition   int64    `parquet:"repetition"`
 	Version      string   `parquet:"version"`
 
-	// Outcome is the status, or why the run failed; Failed says which.
-	Outcome    string   `parquet:"outcome"`
-	Failed     bool     `parquet:"failed"`
+	// Status is that of the result, Reason why there is nothing to show; "" if there is.
+	Status     string   `parquet:"status"`
+	Reason     string   `parquet:"reason"`
+	Failed     bool     `parquet:"failed"` // there is a reason
 	Proved     bool     `parquet:"proved"`
 	Stopped    bool     `parquet:"stopped"` // the time is only where it was stopped
 	Detail     string   `parquet:"detail"`
 	Objective  *float64 `parquet:"objective"`
 	Bound      *float64 `parquet:"bound"`
 	BoundBy    string   `parquet:"bound_by"`
+	BoundProof string   `parquet:"bound_proof"`
 	Gap        *float64 `parquet:"gap"`        // to the run's own bound
 	BestBound  *float64 `parquet:"best_bound"` // of all rows of the same instance and limits
 	BestGap    *float64 `parquet:"best_gap"`
@@ -64,6 +67,10 @@ type Record struct {
 	CPUTime    *float64 `parquet:"cpu_time"`
 	Nodes      *int64   `parquet:"nodes"`
 	PeakRSS    *int64   `parquet:"peak_rss"`
+
+	UnitsObjective string `parquet:"units_objective"` // of bounds, too
+	UnitsMemory    string `parquet:"units_memory"`
+	UnitsTime      string `parquet:"units_time"`
 
 	Attempt     int64  `parquet:"attempt"`
 	Worker      string `parquet:"worker"`
@@ -98,22 +105,25 @@ func record(r *sweep.Row, facts Facts) Record {
 	reason, detail := Failure(r)
 	x := Record{
 		Sweep: r.Sweep, ID: r.ID, Problem: t.Problem, Method: t.Method,
-		Instance: InstanceName(r), Source: t.Instance, SHA256: t.SHA256,
+		Name: InstanceName(r), Instance: t.Instance, SHA256: t.SHA256,
 		Memory: t.Memory, MemoryName: t.MemoryName, Bandwidth: positive(t.Bandwidth),
 		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), Replicas: t.Replicas, MemoryModel: t.MemoryModel,
 		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised,
 		Model: t.Model, Slots: int64(t.Slots),
-		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), AskedGap: t.Gap,
+		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), TaskGap: t.Gap,
 		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,
-		Outcome: Solution(r), Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,
+		Reason: reason, Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,
 		Time: Time(r), WallTime: wallTime(r), Attempt: int64(r.Attempt), Worker: r.Worker, Started: moment(r.Started),
 		Finished:    moment(r.Finished),
 		Environment: r.Environment, Plan: r.Plan, Command: Command(t),
 	}
+	u := sweep.UnitsOf(t.Problem)
+	x.UnitsObjective, x.UnitsMemory, x.UnitsTime = u.Objective, u.Memory, u.Time
 	if r.PeakRSS > 0 {
 		x.PeakRSS = &r.PeakRSS
 	}
 	if res := r.Result; res != nil {
+		x.Status = string(res.Status)
 		x.Kind, x.PeakMemory, x.Throughput, x.CPUTime, x.Nodes, x.Gap = string(res.Kind), res.PeakMemory, res.Throughput, positive(res.CPUTime),
 			res.Nodes, res.Gap
 		if x.Detail == "" {
@@ -121,7 +131,7 @@ func record(r *sweep.Row, facts Facts) Record {
 		}
 	}
 	if b, ok := Bound(r); ok {
-		x.Bound, x.BoundBy = &b.Value, b.By
+		x.Bound, x.BoundBy, x.BoundProof = &b.Value, b.By, string(b.Proof)
 	}
 	if best := facts.Bound(CaseOf(t)); best != nil {
 		x.BestBound = &best.Result.Bound.Value

@@ -3,6 +3,8 @@ package results
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"workbench/bench/sweep"
 	"workbench/bench/sweep/results/resultstest"
 	"workbench/model/testfile"
 )
@@ -77,13 +80,115 @@ func TestCSV(t *testing.T) {
 		}
 		if l[column("failed")] == "true" {
 			failed++
-			if l[column("outcome")] == "" || l[column("detail")] == "" {
+			if l[column("reason")] == "" || l[column("detail")] == "" {
 				t.Errorf("a failure without reason: %q", l)
 			}
 		}
 	}
 	if failed == 0 {
 		t.Error("no failure among the rows")
+	}
+}
+
+// flat returns the fields of a row's JSON by the names of columns.
+func flat(t *testing.T, r *sweep.Row) map[string]string {
+	t.Helper()
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	var add func(name string, v any)
+	add = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, x := range v {
+				switch {
+				case name == "task" && key == "gap":
+					add("task_gap", x)
+				case name == "" || name == "failure" || name == "result" && fields[key] == "" || name == "task":
+					add(key, x)
+				case key == "value":
+					add(name, x)
+				case name != "result":
+					add(name+"_"+key, x)
+				}
+			}
+		case float64:
+			fields[name] = Digits(v)
+		default:
+			fields[name] = fmt.Sprint(v)
+		}
+	}
+	var all map[string]any
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"task", "result", "failure"} { // the task's own where both have it
+		if x, ok := all[part]; ok {
+			add(part, x)
+		}
+		delete(all, part)
+	}
+	add("", all)
+	return fields
+}
+
+// A quantity has one name and one value in the JSON of rows and in CSV; what only CSV has follows from all rows.
+func TestColumnsAreFieldsOfRows(t *testing.T) {
+	derived := []string{
+		"reason", "failed", "proved", "stopped", "gap", "best_bound", "best_gap", "time", "wall_time", "detail", "finished", "command",
+	}
+	inside := map[string]string{
+		"task_gap": "gap", "bound_by": "by", "bound_proof": "proof", "units_objective": "units", "units_memory": "units", "units_time": "units",
+	}
+	n := madeNight(fewRows, "b", 2)
+	for i, r := range n.Rows { // as the store keeps it
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Rows[i] = new(sweep.Row)
+		if err := json.Unmarshal(data, n.Rows[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, err := csv.NewReader(bytes.NewReader(exported(t, n, "csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := os.ReadFile("../../../docs/schema/row-v1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byID := map[string]*sweep.Row{}
+	for _, r := range n.Rows {
+		byID[r.ID] = r
+	}
+	id := slices.Index(lines[0], "id")
+	compared := 0
+	for _, l := range lines[1:] {
+		fields := flat(t, byID[l[id]])
+		for k, name := range lines[0] {
+			if slices.Contains(derived, name) {
+				continue
+			}
+			field := name
+			if inner, ok := inside[name]; ok {
+				field = inner
+			}
+			if !strings.Contains(string(schema), `"`+field+`": {`) {
+				t.Fatalf("column %s is no field of a row", name)
+			}
+			if want, ok := fields[name]; ok && name != "started" && want != l[k] {
+				t.Errorf("%s: %s in CSV, %s in the row", name, l[k], want)
+			} else if ok {
+				compared++
+			}
+		}
+	}
+	if compared < 15*len(n.Rows) {
+		t.Errorf("only %d values compared of %d rows", compared, len(n.Rows))
 	}
 }
 

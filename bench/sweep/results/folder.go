@@ -111,8 +111,8 @@ func (r *Report) methodsTable() [][]string {
 
 func (r *Report) casesTable() [][]string {
 	out := [][]string{{
-		"problem", "instance", "sha256", "limits", "memory", "best_bound", "bound_by", "method", "outcome", "runs", "objective",
-		"gap", "time",
+		"problem", "name", "sha256", "limits", "memory", "best_bound", "bound_by", "method", "outcome", "runs", "objective",
+		"best_gap", "time",
 	}}
 	for _, p := range r.Problems {
 		for _, c := range p.Cases {
@@ -130,7 +130,7 @@ func (r *Report) casesTable() [][]string {
 }
 
 func (r *Report) failuresTable() [][]string {
-	out := [][]string{{"problem", "method", "reason", "instance", "limits", "detail", "command"}}
+	out := [][]string{{"problem", "method", "reason", "name", "limits", "detail", "command"}}
 	for _, p := range r.Problems {
 		for _, f := range p.Failures {
 			for _, runs := range f.Runs {
@@ -143,8 +143,8 @@ func (r *Report) failuresTable() [][]string {
 
 func (r *Report) runsTable() [][]string {
 	out := [][]string{{
-		"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "proof",
-		"claimed", "gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command",
+		"problem", "method", "name", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "bound_proof",
+		"claimed", "best_gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command",
 	}}
 	for _, x := range r.runs {
 		n := x.numbers()

@@ -35,15 +35,20 @@ func TestSchemas(t *testing.T) {
 	bare := row(0)
 	bare.Task = sweep.Task{Problem: "remat", Method: "store-all", Instance: "a.json", SHA256: row(0).Task.SHA256, MemoryName: "0"}
 	bare.ID = bare.Task.ID()
+	placed := *bare
+	placed.Task.Problem = "placement"
+	placed.ID = placed.Task.ID()
 	here := sweep.Here(map[string]string{"highs": "1.10.0"}, true, 2)
 	for _, c := range []struct{ schema, line, broken, with string }{
 		{"row-v1.json", encode(row(0)), `"attempt":1`, `"attempt":0`},
 		{"row-v1.json", encode(row(0)), `"took"`, `"finished"`},
 		{"row-v1.json", encode(row(0)), `23456,123456]`, `23456]`},
-		{"row-v1.json", encode(failed), `"memory"`, `"greed"`},
+		{"row-v1.json", encode(&placed), `"objective":"B"`, `"objective":"MB"`},
+		{"row-v1.json", encode(failed), `"reason":"memory"`, `"reason":"greed"`},
 		{"row-v1.json", encode(failed), `"failure":{"reason":"memory","detail":"its limit is 4 GiB"},`, ``},
 		{"row-v1.json", encode(bare), `"method":"store-all",`, ``},
 		{"environment-v1.json", encode(&here), `"jobs":2`, `"jobs":"two"`},
+		{"environment-v1.json", encode(&here), `"memory":"B"`, `"memory":"MB"`},
 		{"tasks-v1.json", list[0], `"count":1`, `"count":-1`},
 		{"task-v1.json", list[1], `"seed":0,`, ``},
 	} {

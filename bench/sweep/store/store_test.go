@@ -218,6 +218,10 @@ func TestRefused(t *testing.T) {
 			sum(strings.Replace(body, `"wall_time":`, `"wall_time":-`, 1)),
 			"result.wall_time is -",
 		},
+		"other units": {
+			sum(strings.Replace(body, `"attempt"`, `"units":{"objective":"ms","memory":"B","time":"s"},"attempt"`, 1)),
+			"its units are {Objective:ms Memory:B Time:s}, rows of remat are in {Objective:s Memory:B Time:s}",
+		},
 		"neither": {sum(strings.Replace(body, `"result":`, `"x":`, 1)), "unknown field"},
 	} {
 		t.Run(name, func(t *testing.T) {
