@@ -62,8 +62,9 @@ type tracer struct {
 	large *Block        // one too large to be represented; nil: none
 }
 
-// allocate records the allocation of a block of the given size, rounded up to whole bytes, and returns it.
-func (b *tracer) allocate(time, units float64, tensor string, layer int) int32 {
+// Allocate records the allocation of a block of the given size, rounded up to whole bytes, and returns it. It implements
+// [replay.Blocks].
+func (b *tracer) Allocate(time, units float64, tensor string, layer int) int32 {
 	bytes := b.unit.Bytes(units)
 	if bytes <= 0 {
 		return none
@@ -80,8 +81,8 @@ func (b *tracer) allocate(time, units float64, tensor string, layer int) int32 {
 	return id
 }
 
-// free records that a block, unless it is none, is freed, and resets id.
-func (b *tracer) free(time float64, id *int32) {
+// Free records that a block, unless it is none, is freed, and resets id.
+func (b *tracer) Free(time float64, id *int32) {
 	if *id != none {
 		b.t.Events = append(b.t.Events, Event{Time: time, Block: *id, Free: true})
 		*id = none
@@ -145,9 +146,9 @@ func (b *tracer) stays(all []stay, end, eps float64) {
 	held := vacant(len(all))
 	for _, e := range edges {
 		if s := &all[e.stay]; e.order > 0 {
-			held[e.stay] = b.allocate(e.time, s.bytes, s.tensor, s.layer)
+			held[e.stay] = b.Allocate(e.time, s.bytes, s.tensor, s.layer)
 		} else {
-			b.free(e.time, &held[e.stay])
+			b.Free(e.time, &held[e.stay])
 		}
 	}
 }

@@ -40,12 +40,12 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		o := &p.Ops[k]
 		if s := o.Stage - 1; !weighed[s] { // the first is an F
 			weighed[s] = true
-			at[o.Resource].allocate(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
+			at[o.Resource].Allocate(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
 			overhead[o.Resource] = max(overhead[o.Resource], x.Stages[s].Overhead)
 		}
 	}
 	for _, b := range gpus {
-		b.allocate(0, overhead[b.t.Device], plan.TensorA, 0)
+		b.Allocate(0, overhead[b.t.Device], plan.TensorA, 0)
 	}
 	fused := func(k int) bool { // in PyTorch's runtime: W is the next operation of its GPU
 		o := &p.Ops[k]
@@ -62,31 +62,31 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		sentB := min(s.OffloadMemory, max(0, -s.BackwardMemory))
 		sentW := s.OffloadMemory - sentB
 		take := func(h *held) {
-			h.sentB, h.sentW = b.allocate(o.Start, sentB, plan.TensorAbar, o.Stage), b.allocate(o.Start, sentW, plan.TensorA, o.Stage)
+			h.sentB, h.sentW = b.Allocate(o.Start, sentB, plan.TensorAbar, o.Stage), b.Allocate(o.Start, sentW, plan.TensorA, o.Stage)
 		}
 		switch o.Op {
 		case plan.OpF:
 			h := &held{
-				b: b.allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage),
-				w: b.allocate(o.Start, -s.WeightMemory-max(0, s.BackwardMemory)-sentW, plan.TensorA, o.Stage), kept: none,
+				b: b.Allocate(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage),
+				w: b.Allocate(o.Start, -s.WeightMemory-max(0, s.BackwardMemory)-sentW, plan.TensorA, o.Stage), kept: none,
 			}
 			take(h)
 			blocks[name] = h
 		case plan.OpO:
-			b.free(o.End, &blocks[name].sentB)
-			b.free(o.End, &blocks[name].sentW)
+			b.Free(o.End, &blocks[name].sentB)
+			b.Free(o.End, &blocks[name].sentW)
 		case plan.OpP:
 			take(blocks[name])
 		case plan.OpB:
 			if !fused(k) {
-				blocks[name].kept = b.allocate(o.Start, s.BackwardMemory, plan.TensorDelta, o.Stage)
+				blocks[name].kept = b.Allocate(o.Start, s.BackwardMemory, plan.TensorDelta, o.Stage)
 			}
-			b.free(o.End, &blocks[name].b)
-			b.free(o.End, &blocks[name].sentB)
+			b.Free(o.End, &blocks[name].b)
+			b.Free(o.End, &blocks[name].sentB)
 		case plan.OpW:
-			b.free(o.End, &blocks[name].w)
-			b.free(o.End, &blocks[name].kept)
-			b.free(o.End, &blocks[name].sentW)
+			b.Free(o.End, &blocks[name].w)
+			b.Free(o.End, &blocks[name].kept)
+			b.Free(o.End, &blocks[name].sentW)
 		}
 	}
 	traces := make([]*Trace, len(gpus))

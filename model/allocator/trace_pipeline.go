@@ -118,12 +118,12 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 	for l := 1; l <= g.n; l++ {
 		if g.has(l) {
 			for range p.Platform.WeightCopies {
-				g.allocate(begin, c.Layers[l-1].Weight, plan.TensorW, l)
+				g.Allocate(begin, c.Layers[l-1].Weight, plan.TensorW, l)
 			}
 		}
 		if l < g.n && g.owner[l] != g.owner[l+1] && (g.has(l) || g.has(l+1)) {
-			g.allocate(begin, g.a(l), "buffer for a", l)
-			g.allocate(begin, g.delta(l), "buffer for delta", l)
+			g.Allocate(begin, g.a(l), "buffer for a", l)
+			g.Allocate(begin, g.delta(l), "buffer for delta", l)
 		}
 	}
 	stored := vacant(batches * (g.n + 1)) // a_{ℓ-1} of a mini-batch
@@ -134,28 +134,28 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		if t.step < g.n { // F_ℓ
 			l := t.step + 1
 			if c.Kept != nil || c.AllSaved { // what B_ℓ reads, not what crosses the cut
-				g.free(t.start, wait)
+				g.Free(t.start, wait)
 			}
 			if *at(l - 1) = *wait; c.Kept != nil || c.AllSaved || !g.here(t.step-1) {
-				*at(l - 1) = g.allocate(t.start, c.KeptBy(l), plan.TensorA, l-1)
+				*at(l - 1) = g.Allocate(t.start, c.KeptBy(l), plan.TensorA, l-1)
 			}
-			*wait = g.allocate(t.start, g.a(l), plan.TensorA, l)
+			*wait = g.Allocate(t.start, g.a(l), plan.TensorA, l)
 		} else { // B_ℓ
 			l := 2*g.n - t.step
 			input := *wait
 			switch {
 			case t.step == g.n: // a_N has become δ_N
-				g.free(t.start, &input)
-				input = g.allocate(t.start, g.delta(l), plan.TensorDelta, l)
+				g.Free(t.start, &input)
+				input = g.Allocate(t.start, g.delta(l), plan.TensorDelta, l)
 			case !g.here(t.step - 1):
-				input = g.allocate(t.start, g.delta(l), plan.TensorDelta, l)
+				input = g.Allocate(t.start, g.delta(l), plan.TensorDelta, l)
 			}
-			*wait = g.allocate(t.start, g.delta(l-1), plan.TensorDelta, l-1)
-			g.free(t.end, &input)
-			g.free(t.end, at(l-1))
+			*wait = g.Allocate(t.start, g.delta(l-1), plan.TensorDelta, l-1)
+			g.Free(t.end, &input)
+			g.Free(t.end, at(l-1))
 		}
 		if !g.here(t.step + 1) {
-			g.free(t.end, wait)
+			g.Free(t.end, wait)
 		}
 	}
 }

@@ -28,9 +28,9 @@ func OfPlacement(in plan.Instance, _ *plan.Plan, _ int64) ([]*Trace, error) {
 		held := vacant(len(l.Buffers))
 		for _, e := range edges {
 			if x := &l.Buffers[e.buffer]; e.begins == 1 {
-				held[e.buffer] = b.allocate(float64(e.at), x.Size, x.ID, -1)
+				held[e.buffer] = b.Allocate(float64(e.at), x.Size, x.ID, -1)
 			} else {
-				b.free(float64(e.at), &held[e.buffer])
+				b.Free(float64(e.at), &held[e.buffer])
 			}
 		}
 		return nil

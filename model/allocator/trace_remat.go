@@ -61,8 +61,8 @@ func OfJoin(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	n, size := c.Len(), sizes{c}
 	a, abar, delta := vacant(n+1), vacant(n+1), vacant(n+1)
-	a[0] = b.allocate(0, size.a(0), plan.TensorA, 0)
-	delta[n] = b.allocate(0, size.delta(n), plan.TensorDelta, n)
+	a[0] = b.Allocate(0, size.a(0), plan.TensorA, 0)
+	delta[n] = b.Allocate(0, size.delta(n), plan.TensorDelta, n)
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		l := o.Layer
@@ -72,26 +72,26 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 			if o.Op == plan.OpFAll {
 				to, bytes, tensor = abar, size.abar(l), plan.TensorAbar
 			}
-			out := b.allocate(o.Start, bytes, tensor, l)
-			temp := b.allocate(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
-			b.free(o.End, &temp)
-			b.free(o.End, &to[l]) // recomputed while it was stored
+			out := b.Allocate(o.Start, bytes, tensor, l)
+			temp := b.Allocate(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
+			b.Free(o.End, &temp)
+			b.Free(o.End, &to[l]) // recomputed while it was stored
 			to[l] = out
 			if o.Op == plan.OpFNone {
-				b.free(o.End, &a[l-1])
+				b.Free(o.End, &a[l-1])
 			}
 		case plan.OpB:
-			delta[l-1] = b.allocate(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
-			temp := b.allocate(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
-			b.free(o.End, &temp)
-			b.free(o.End, &delta[l])
-			b.free(o.End, &abar[l])
-			b.free(o.End, &a[l-1])
+			delta[l-1] = b.Allocate(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
+			temp := b.Allocate(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
+			b.Free(o.End, &temp)
+			b.Free(o.End, &delta[l])
+			b.Free(o.End, &abar[l])
+			b.Free(o.End, &a[l-1])
 		case plan.OpD:
 			if o.Tensor == plan.TensorAbar {
-				b.free(o.Start, &abar[l])
+				b.Free(o.Start, &abar[l])
 			} else {
-				b.free(o.Start, &a[l])
+				b.Free(o.Start, &a[l])
 			}
 		}
 	}
@@ -107,29 +107,29 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	for s := range g.Storages {
 		storages[g.Storages[s].ID] = s
 	}
-	b.allocate(0, g.Input, "input", -1)
+	b.Allocate(0, g.Input, "input", -1)
 	held := vacant(len(g.Storages))
 	out, temp := make([][]int32, len(p.Ops)), vacant(len(p.Ops))
 	for _, e := range edges(p) {
-		o := &p.Ops[e.op]
+		o := &p.Ops[e.Op]
 		switch {
-		case o.Op == plan.OpC && !e.end:
+		case o.Op == plan.OpC && e.Side == 0:
 			node := &g.Nodes[nodes[o.Node]]
 			for _, s := range node.Writes {
-				out[e.op] = append(out[e.op], b.allocate(e.time, g.Storages[s].Bytes, g.Storages[s].ID, -1))
+				out[e.Op] = append(out[e.Op], b.Allocate(e.Time, g.Storages[s].Bytes, g.Storages[s].ID, -1))
 			}
-			temp[e.op] = b.allocate(e.time, node.Workspace, overhead+" of "+node.ID, -1)
+			temp[e.Op] = b.Allocate(e.Time, node.Workspace, overhead+" of "+node.ID, -1)
 		case o.Op == plan.OpC:
-			b.free(e.time, &temp[e.op])
+			b.Free(e.Time, &temp[e.Op])
 			for i, s := range g.Nodes[nodes[o.Node]].Writes {
-				b.free(e.time, &held[s]) // recomputed while it was stored
-				held[s] = out[e.op][i]
+				b.Free(e.Time, &held[s]) // recomputed while it was stored
+				held[s] = out[e.Op][i]
 			}
-		case o.Op == plan.OpD && !e.end:
-			b.free(e.time, &held[storages[o.Node+o.Storage]])
-		case o.Op == plan.OpP && !e.end:
+		case o.Op == plan.OpD && e.Side == 0:
+			b.Free(e.Time, &held[storages[o.Node+o.Storage]])
+		case o.Op == plan.OpP && e.Side == 0:
 			x := &g.Storages[storages[o.Storage]]
-			held[storages[o.Storage]] = b.allocate(e.time, x.Bytes, x.ID, -1)
+			held[storages[o.Storage]] = b.Allocate(e.Time, x.Bytes, x.ID, -1)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
 		return id
 	}
 	for i := range j.Branches {
-		a[first[i]] = append(a[first[i]], b.allocate(0, unit, plan.TensorA, 0))
+		a[first[i]] = append(a[first[i]], b.Allocate(0, unit, plan.TensorA, 0))
 	}
 	for k := range p.Ops {
 		o := &p.Ops[k]
@@ -162,21 +162,21 @@ func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
 		case plan.OpF: // in place
 			a[x] = append(a[x], pop(x-1))
 		case plan.OpS:
-			a[x] = append(a[x], b.allocate(o.Start, unit, plan.TensorA, o.Layer))
+			a[x] = append(a[x], b.Allocate(o.Start, unit, plan.TensorA, o.Layer))
 		case plan.OpLoss: // in place
 			for i, length := range j.Branches {
 				delta[first[i]+length] = pop(first[i] + length)
 			}
 		case plan.OpB: // δ in place
 			consumed := pop(x - 1)
-			b.free(o.End, &consumed)
+			b.Free(o.End, &consumed)
 			delta[x-1], delta[x] = delta[x], none
 		case plan.OpD:
 			if o.Tensor == plan.TensorDelta {
-				b.free(o.Start, &delta[x])
+				b.Free(o.Start, &delta[x])
 			} else {
 				id := pop(x)
-				b.free(o.Start, &id)
+				b.Free(o.Start, &id)
 			}
 		}
 	}

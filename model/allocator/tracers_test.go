@@ -4,7 +4,7 @@ import "workbench/model/plan"
 
 // tracers are what the problems name.
 var tracers = map[string]Tracer{
-	plan.Remat: OfRemat, plan.Join: OfJoin, plan.ActivationOffload: OfOffload, plan.RematOffload: OfRematOffload,
+	plan.Remat: OfRemat, plan.Join: OfJoin, plan.ActivationOffload: OfOffload, plan.RematOffload: OfOffload,
 	plan.Swap: OfSwapping, plan.Pipeline: OfPipeline, plan.WeightOffload: OfWeights,
 }
 

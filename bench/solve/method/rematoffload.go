@@ -49,7 +49,7 @@ func RematOffload() *solve.Problem {
 		Methods:  CombinedMethods,
 		Does:     combinedDoes,
 		Times:    movedToHost(true),
-		Timeline: timeline.Offloading(), Tensors: allocator.OfRematOffload,
+		Timeline: timeline.Offloading(), Tensors: allocator.OfOffload,
 		Subjects: []*testcase.Subject{testcase.RematOffload(), testcase.Linked()},
 		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16", training.Kind: "zoo:vgg16?as=training&batch=2"},
 	}

@@ -20,8 +20,9 @@ type offloadReplay struct {
 
 	tensors []offloaded
 	delta   []bool
-	ranF    []bool // F_ℓ has ended at least once
-	begunF  []bool // F_ℓ has started; of activation offloading
+	deltas  []int32 // the blocks of δ
+	ranF    []bool  // F_ℓ has ended at least once
+	begunF  []bool  // F_ℓ has started; of activation offloading
 	begunB  []bool
 
 	actions  []action
@@ -34,6 +35,7 @@ type offloadReplay struct {
 
 	points  []memoryPoint
 	flights []flight
+	blocks  replay.Blocks
 }
 
 // offloaded is where a tensor is.
@@ -47,6 +49,7 @@ type offloaded struct {
 	coming int // prefetches that run
 	users  int // computations that run and use it
 	flight int // of the last offload
+	block  int32
 }
 
 // An action is what the replay knows of an operation.
@@ -57,6 +60,8 @@ type action struct {
 	size   float64 // of that
 	flight int     // of a transfer: index in flights, -1: none
 	reads  [2]int  // of a computation: the tensors that it uses, -1: none
+	out    int32   // the block of what it makes, or fetches
+	temp   int32   // that of its overhead
 }
 
 // A flight is a transfer that takes time and moves something. Its points are
@@ -95,7 +100,7 @@ func newOffload(c *chain.Chain, p *plan.Plan, record bool) (*offloadReplay, erro
 	flags := make([]bool, 4*(n+1))
 	v := &offloadReplay{
 		Replay: r, activation: activation, chain: c, n: n,
-		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)),
+		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)), deltas: make([]int32, n+1), blocks: replay.NoBlocks{},
 		delta: flags[:n+1], ranF: flags[n+1 : 2*n+2], begunF: flags[2*n+2 : 3*n+3], begunB: flags[3*n+3:],
 	}
 	return v, r.AllowTransfers(v.computes, func(o *plan.Op) bool {
@@ -109,7 +114,7 @@ func newOffload(c *chain.Chain, p *plan.Plan, record bool) (*offloadReplay, erro
 
 // run replays the plan and fills the report.
 func (v *offloadReplay) run() {
-	v.store(0)
+	v.store(0, v.take(0))
 	v.CheckStart()
 	for k := range v.Plan.Ops {
 		v.read(k)
@@ -464,6 +469,8 @@ func (v *offloadReplay) startForward(k int) bool {
 	v.begunF[o.Layer] = true
 	v.input(k, o.Layer, o.Op == plan.OpFNone)
 	v.runs(v.output(o), x.Overhead(o.Op == plan.OpFAll), 1)
+	v.actions[k].out = v.take(v.output(o))
+	v.takeOverhead(k, x.Overhead(o.Op == plan.OpFAll))
 	v.point(k, false)
 	return true
 }
@@ -488,7 +495,8 @@ func (v *offloadReplay) endForward(k int) {
 	o := &v.Plan.Ops[k]
 	v.runs(v.output(o), v.chain.Layers[o.Layer-1].Overhead(o.Op == plan.OpFAll), -1)
 	v.ranF[o.Layer] = true
-	v.store(v.output(o))
+	v.blocks.Free(v.now, &v.actions[k].temp)
+	v.store(v.output(o), v.actions[k].out)
 	v.release(k)
 	if v.activation {
 		v.letGo(v.abar(o.Layer - 1)) // even if it came too late to be used
@@ -510,6 +518,7 @@ func (v *offloadReplay) startBackward(k int) bool {
 	if l == v.n {
 		v.AtLoss = v.checkpoints()
 		v.Replay.Store(&v.delta[l], replay.Gradients, x.Gradient)
+		v.deltas[l] = v.takeDelta(l)
 	}
 	if !v.delta[l] {
 		v.missing(k, x.Gradient, fmt.Sprintf("δ_%d, which is not stored", l))
@@ -522,6 +531,8 @@ func (v *offloadReplay) startBackward(k int) bool {
 	v.input(k, l, false)
 	v.running[replay.Gradients] += v.sizeDelta(l - 1)
 	v.overhead += x.BackwardOverhead
+	v.actions[k].out = v.takeDelta(l - 1)
+	v.takeOverhead(k, x.BackwardOverhead)
 	v.point(k, false)
 	return true
 }
@@ -548,25 +559,56 @@ func (v *offloadReplay) endBackward(k int) {
 	x := &v.chain.Layers[l-1]
 	v.running[replay.Gradients] -= v.sizeDelta(l - 1)
 	v.overhead -= x.BackwardOverhead
+	v.blocks.Free(v.now, &v.actions[k].temp)
 	v.release(k)
 	v.Free(&v.delta[l], replay.Gradients, x.Gradient)
+	v.blocks.Free(v.now, &v.deltas[l])
 	v.consume(v.abar(l))
 	if l == 1 || !v.activation {
 		v.consume(l - 1)
 	}
 	v.Replay.Store(&v.delta[l-1], replay.Gradients, v.sizeDelta(l-1))
+	v.deltas[l-1] = v.actions[k].out
 }
 
-// store puts a tensor on the device, drop takes it away.
-func (v *offloadReplay) store(id int) {
+// store puts a tensor on the device in a block, drop takes it away; a second block of it is given back.
+func (v *offloadReplay) store(id int, block int32) {
+	t := &v.tensors[id]
+	if t.stored {
+		v.blocks.Free(v.now, &block)
+	} else {
+		t.block = block
+	}
 	_, part := v.layerOf(id)
-	v.Replay.Store(&v.tensors[id].stored, part, v.size(id))
+	v.Replay.Store(&t.stored, part, v.size(id))
 }
 
 func (v *offloadReplay) drop(id int) {
+	t := &v.tensors[id]
+	if t.stored {
+		v.blocks.Free(v.now, &t.block)
+	}
 	_, part := v.layerOf(id)
-	v.tensors[id].gone = false
-	v.Free(&v.tensors[id].stored, part, v.size(id))
+	t.gone = false
+	v.Free(&t.stored, part, v.size(id))
+}
+
+// take takes a block for a tensor, takeDelta for δ_ℓ, and takeOverhead for what computation k needs while it runs.
+func (v *offloadReplay) take(id int) int32 {
+	name := plan.TensorA
+	l, part := v.layerOf(id)
+	if part == replay.Saved {
+		name = plan.TensorAbar
+	}
+	return v.blocks.Allocate(v.now, v.size(id), name, l)
+}
+
+func (v *offloadReplay) takeDelta(l int) int32 {
+	return v.blocks.Allocate(v.now, v.sizeDelta(l), plan.TensorDelta, l)
+}
+
+func (v *offloadReplay) takeOverhead(k int, size float64) {
+	v.actions[k].temp = v.blocks.Allocate(v.now, size, "overhead", v.Plan.Ops[k].Layer)
 }
 
 // consume takes away what a computation consumed; what is being offloaded goes
@@ -654,6 +696,7 @@ func (v *offloadReplay) startPrefetch(k int) {
 	v.lastP = k
 	_, part := v.layerOf(x.id)
 	v.Held[part] += x.size
+	x.out = v.take(x.id)
 	if x.End > x.Start {
 		v.fly(k)
 	}
@@ -670,5 +713,5 @@ func (v *offloadReplay) endPrefetch(k int) {
 		_, part := v.layerOf(x.id)
 		v.Held[part] -= x.size
 	}
-	v.store(x.id)
+	v.store(x.id, x.out)
 }

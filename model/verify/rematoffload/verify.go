@@ -102,6 +102,18 @@ func Profile(c *chain.Chain, p *plan.Plan) ([]replay.MemoryStep, error) {
 	return v.Steps, nil
 }
 
+// Allocate replays a valid p as [Verify] does, and reports the blocks of memory that it takes and gives back: each a, ā
+// and δ, and what a computation needs while it runs.
+func Allocate(c *chain.Chain, p *plan.Plan, blocks replay.Blocks) error {
+	v, err := newOffload(c, p, false)
+	if err != nil {
+		return err
+	}
+	v.blocks = blocks
+	v.run()
+	return nil
+}
+
 // kinds describes the operations of the problem, for errors.
 func (v *offloadReplay) kinds() string {
 	if v.activation {
