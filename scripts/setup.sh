@@ -10,16 +10,14 @@
 # HiGHS is linked into the binary, so its headers, its library and a pkg-config
 # are needed. In this order: the system's if it is 1.15 or later; the static library
 # of a Python wheel, pinned by its digest, which pip fetches into the user's cache in
-# seconds; an older one of the system or of the package manager; 1.10.0 from Debian's
-# sources, compiled once into the user's cache in three minutes. HiGHS before 1.15
+# seconds; an older one of the system or of the package manager. HiGHS before 1.15
 # answers known models wrongly: setup says so, and workbench doctor shows them.
 # lp_solve is loaded at run time, so only its shared library is needed. It is the
 # optional second solver: failing to get it is a warning.
 #
 # Variables:
 #   WORKBENCH_NO_INSTALL=1   never install system packages, use the cache only
-#   WORKBENCH_HIGHS_TARBALL  the wheel, or the HiGHS source archive, for machines
-#                            without network
+#   WORKBENCH_HIGHS_WHEEL    the file of the wheel, for machines without network
 #   WORKBENCH_LPSOLVE        the lp_solve shared library to use
 set -euo pipefail
 
@@ -32,18 +30,12 @@ WHEEL_SHA256='
   Linux-x86_64  manylinux_2_28_x86_64  9a30391826d8fa40ec850835ea44eeef81253f89a34c58e8c235feaabc93d649
   Linux-aarch64 manylinux_2_28_aarch64 ff3258fa560340e6c9a98cd3c5c30607dba1210d58cf9bc589288d508311f19c
   Darwin-arm64  macosx_11_0_arm64      e5a7015c555ae7fa6de8126b75b0be4c5c29a95d25f0bdf096270daa752d608b'
-HIGHS_VERSION=1.10.0
-# Debian's source archive of that version; any mirror of Debian carries it.
-HIGHS_ARCHIVE=highs_1.10.0+ds.orig.tar.xz
-HIGHS_SHA256=5964fc1ca4f0b23dd45987bbed1838f2e570e96aa624635ac63d277152b6c94a
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/workbench
-highs_dir=$cache/highs-$HIGHS_VERSION
 wheel_dir=$cache/highs-$WHEEL_VERSION
-wheel_pc=$wheel_dir/lib/pkgconfig  # where highs.pc of the wheel's is
-built_dir=$highs_dir/lib/pkgconfig # and of the built one
-repaired_dir=$cache/highs-system   # where a corrected highs.pc of the system's is
+wheel_pc=$wheel_dir/lib/pkgconfig # where highs.pc of the wheel's is
+repaired_dir=$cache/highs-system  # where a corrected highs.pc of the system's is
 lpsolve_dir=$cache/lp_solve
 work=
 
@@ -161,7 +153,7 @@ usable_highs() {
 # own environment gives the same answers.
 user_path() {
   local path=:${PKG_CONFIG_PATH:-}: dir
-  for dir in "$wheel_pc" "$repaired_dir" "$built_dir"; do path=${path//:$dir:/:}; done
+  for dir in "$wheel_pc" "$repaired_dir"; do path=${path//:$dir:/:}; done
   path=${path#:}
   printf '%s' "${path%:}"
 }
@@ -169,17 +161,13 @@ user_path() {
 # highs_path [MIN] prints the PKG_CONFIG_PATH to use: a good HiGHS of the system comes
 # first, then the wheel's, then an older one.
 highs_path() {
-  local path dir min=${1:-$HIGHS_MIN}
+  local path min=${1:-$HIGHS_MIN}
   path=$(user_path)
   ! usable_highs "$path" $HIGHS_GOOD || { printf '%s' "$path" && return; }
   if [ -f "$wheel_pc/highs.pc" ]; then printf '%s' "$wheel_pc${path:+:$path}" && return; fi
   ! usable_highs "$path" "$min" || { printf '%s' "$path" && return; }
-  for dir in "$repaired_dir" "$built_dir"; do
-    if [ -f "$dir/highs.pc" ] && usable_highs "$dir" "$min"; then
-      printf '%s' "$dir${path:+:$path}" && return
-    fi
-  done
-  return 1
+  [ -f "$repaired_dir/highs.pc" ] && usable_highs "$repaired_dir" "$min" &&
+    printf '%s' "$repaired_dir${path:+:$path}"
 }
 
 # repair_highs_pc: the highs.pc of Debian 13 names directories that existed only
@@ -208,13 +196,12 @@ warn_highs() {
       "$HIGHS_GOOD or later does not: with python3 and pip here, make setup gets $WHEEL_VERSION"
 }
 
-# fetch_wheel FILE gets the wheel, from WORKBENCH_HIGHS_TARBALL or by pip.
+# fetch_wheel FILE gets the wheel, from WORKBENCH_HIGHS_WHEEL or by pip.
 fetch_wheel() {
   local file=$1 platform=$2 sha256=$3
-  if [ -n "${WORKBENCH_HIGHS_TARBALL:-}" ]; then
-    case $WORKBENCH_HIGHS_TARBALL in *.whl) ;; *) return 1 ;; esac
-    cp "$WORKBENCH_HIGHS_TARBALL" "$file"
-    sha256_is "$file" "$sha256" || die "WORKBENCH_HIGHS_TARBALL is not the wheel $WHEEL for $platform"
+  if [ -n "${WORKBENCH_HIGHS_WHEEL:-}" ]; then
+    cp "$WORKBENCH_HIGHS_WHEEL" "$file"
+    sha256_is "$file" "$sha256" || die "WORKBENCH_HIGHS_WHEEL is not the wheel $WHEEL for $platform"
     return
   fi
   python3 -m pip --version >/dev/null 2>&1 || return 1
@@ -265,64 +252,8 @@ setup_highs() {
   elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
     brew install highs >&2 || true
   fi
-  have_highs || build_highs
-}
-
-# mirrors prints the base of every archive that this machine's apt uses.
-mirrors() {
-  apt-get update --print-uris 2>/dev/null |
-    sed -n "s|^'\(.*\)/dists/.*/InRelease'.*|\1|p" | grep -v security | sort -u
-}
-
-fetch_highs() {
-  local file=$1 base pool
-  if [ -n "${WORKBENCH_HIGHS_TARBALL:-}" ]; then
-    cp "$WORKBENCH_HIGHS_TARBALL" "$file"
-    sha256_is "$file" $HIGHS_SHA256 || die "WORKBENCH_HIGHS_TARBALL is not $HIGHS_ARCHIVE"
-    return
-  fi
-  # Debian keeps it in main, Ubuntu in universe. apt's own downloader knows
-  # the machine's proxy settings and checks the digest.
-  for base in $(mirrors); do
-    for pool in main universe; do
-      /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
-        "$base/pool/$pool/h/highs/$HIGHS_ARCHIVE" "$file" "SHA256:$HIGHS_SHA256" \
-        >"$work/download.log" 2>&1 && return
-    done
-  done
-  [ ! -f "$work/download.log" ] || grep '^E:' "$work/download.log" >&2 || true
-  die "no HiGHS >= $HIGHS_MIN here and no way to get $HIGHS_ARCHIVE:" \
-    "install HiGHS with its highs.pc, or set WORKBENCH_HIGHS_TARBALL"
-}
-
-# highs_list NAME... prints the files in those lists of HiGHS's own build files.
-highs_list() {
-  local names
-  names=$(IFS='|' && echo "$*")
-  awk -v names="^set\\\\(($names)\$" '
-    $1 ~ names { on = 1; next }
-    on { end = /\)/; gsub(/[ )]/, ""); if ($0) print; if (end) on = 0 }' cmake/sources.cmake
-}
-
-# highs_config writes the header that HiGHS's build normally generates: 32-bit
-# HighsInt, no zlib, the CPU version of its first-order solver.
-highs_config() {
-  local clock=
-  case $(uname -m) in x86_64 | i?86) clock='#define HIGHS_HAVE_MM_PAUSE' ;; esac
-  cat <<END
-#ifndef HCONFIG_H_
-#define HCONFIG_H_
-#define CUPDLP_CPU
-#define CMAKE_BUILD_TYPE "Release"
-#define HIGHS_HAVE_BUILTIN_CLZ
-$clock
-#define HIGHS_GITHASH "n/a"
-#define HIGHS_VERSION_MAJOR ${HIGHS_VERSION%%.*}
-#define HIGHS_VERSION_MINOR $(echo "$HIGHS_VERSION" | cut -d. -f2)
-#define HIGHS_VERSION_PATCH ${HIGHS_VERSION##*.}
-#define HIGHS_DIR ""
-#endif
-END
+  have_highs || die "there is no HiGHS >= $HIGHS_MIN, and no way to get it: install python3 and pip, set" \
+    "WORKBENCH_HIGHS_WHEEL to the file of the wheel $WHEEL, or install HiGHS with its highs.pc"
 }
 
 # highs_pc DIR VERSION LIBS. Go's build cache does not notice another library behind
@@ -340,65 +271,6 @@ Cflags: -I\${includedir} -DWORKBENCH_HIGHS=$2
 Libs: -L\${libdir} $3
 Libs.private: -lstdc++ -lm -lpthread
 END
-}
-
-# compile_highs SOURCE compiles one file of HiGHS and prints its name. Status 255
-# makes xargs stop at the first failure.
-compile_highs() {
-  local name=${1#../} compiler="${CXX:-c++} -std=c++11"
-  case $1 in *.c) compiler=${CC:-cc} ;; esac
-  # shellcheck disable=SC2086 # lists
-  $compiler $flags $includes -c "src/$1" -o "obj/${name//\//_}.o" || exit 255
-  echo "$1"
-}
-
-# progress TOTAL counts its input lines: in place on a terminal, else every tenth.
-progress() {
-  local n=0 _
-  while read -r _; do
-    n=$((n + 1))
-    if [ -t 2 ]; then
-      printf '\rsetup: compiling HiGHS %d/%d' "$n" "$1" >&2
-    elif [ $((n % (($1 + 9) / 10))) = 0 ] || [ "$n" = "$1" ]; then
-      say "compiling HiGHS $n/$1"
-    fi
-  done
-  [ ! -t 2 ] || echo >&2
-}
-
-# build_highs needs nothing but the compilers: HiGHS is plain C++ and its build
-# system (CMake) is more to install than it saves.
-build_highs() {
-  say "building HiGHS $HIGHS_VERSION, once, about two minutes on two cores"
-  local out=$work/out sources
-  fetch_highs "$work/highs.tar.xz"
-  mkdir "$work/src" "$work/src/obj"
-  # apt's own decompressor: xz need not be installed.
-  /usr/lib/apt/apt-helper cat-file "$work/highs.tar.xz" |
-    tar -x -C "$work/src" --strip-components=1
-  ( # without the lock: a compiler that outlives us must not hold it
-    exec 9>&-
-    cd "$work/src"
-    highs_config >HConfig.h
-    # shellcheck disable=SC2016 # the braces are CMake's
-    includes="-I. $(highs_list include_dirs | sed -n 's|^${CMAKE_SOURCE_DIR}/|-I|p' | tr '\n' ' ')"
-    flags="-O2 -DNDEBUG -fPIC -pthread -w"
-    [ "$(uname -m)" != x86_64 ] || flags="$flags -mpopcnt" # as HiGHS's own build does
-    export includes flags
-    export -f compile_highs
-    sources=$(highs_list highs_sources cupdlp_sources ipx_sources basiclu_sources)
-    echo "$sources" |
-      xargs -P "$(getconf _NPROCESSORS_ONLN)" -I{} bash -c 'compile_highs {}' |
-      progress "$(echo "$sources" | wc -l)"
-    mkdir -p "$out/lib/pkgconfig" "$out/include/highs"
-    ar rcs "$out/lib/libhighs.a" obj/*.o
-    cp HConfig.h "$out/include/highs"
-    (cd src && find . -name '*.h' -exec cp --parents {} "$out/include/highs" \;)
-    cp LICENSE.txt "$out"
-  )
-  highs_pc "$highs_dir" $HIGHS_VERSION -lhighs >"$out/lib/pkgconfig/highs.pc"
-  mv -T "$out" "$highs_dir" # all or nothing
-  say "HiGHS $HIGHS_VERSION is in $highs_dir"
 }
 
 # ---- lp_solve ---------------------------------------------------------------
