@@ -8,10 +8,9 @@
 #                            them read what the program writes
 #
 # HiGHS is linked into the binary, so its headers, its library and a pkg-config
-# are needed. In this order: the system's if it is 1.15 or later; the static library
-# of a Python wheel, pinned by its digest, which pip fetches into the user's cache in
-# seconds; an older one of the system or of the package manager. HiGHS before 1.15
-# answers known models wrongly: setup says so, and workbench doctor shows them.
+# are needed, in version 1.15 or later: those before answer known models wrongly. In this
+# order: the system's; the static library of a Python wheel, pinned by its digest, which
+# pip fetches into the user's cache in seconds; the package manager's.
 # lp_solve is loaded at run time, so only its shared library is needed. It is the
 # optional second solver: failing to get it is a warning.
 #
@@ -21,8 +20,7 @@
 #   WORKBENCH_LPSOLVE        the lp_solve shared library to use
 set -euo pipefail
 
-HIGHS_MIN=1.7   # compiles
-HIGHS_GOOD=1.15 # answers the known models
+HIGHS_MIN=1.15
 # The wheel holds libhighs.a and the headers; which Python it is for does not matter.
 WHEEL=cyhighs==0.2.2
 WHEEL_VERSION=1.15.1
@@ -34,8 +32,7 @@ WHEEL_SHA256='
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/workbench
 wheel_dir=$cache/highs-$WHEEL_VERSION
-wheel_pc=$wheel_dir/lib/pkgconfig # where highs.pc of the wheel's is
-repaired_dir=$cache/highs-system  # where a corrected highs.pc of the system's is
+wheel_pc=$wheel_dir/lib/pkgconfig # where its highs.pc is
 lpsolve_dir=$cache/lp_solve
 work=
 
@@ -138,62 +135,32 @@ need_pkg_config() {
 
 # ---- HiGHS ------------------------------------------------------------------
 
-# usable_highs PATH MIN: does pkg-config find a HiGHS under that PKG_CONFIG_PATH, of
-# at least that version and with its headers where it says?
+# usable_highs PATH: does pkg-config find a HiGHS under that PKG_CONFIG_PATH, new
+# enough and with its headers where it says?
 usable_highs() {
   local flag
-  PKG_CONFIG_PATH=$1 pkg_config --atleast-version="$2" highs 2>/dev/null || return 1
+  PKG_CONFIG_PATH=$1 pkg_config --atleast-version=$HIGHS_MIN highs 2>/dev/null || return 1
   for flag in $(PKG_CONFIG_PATH=$1 pkg_config --cflags highs) -I/usr/include; do
     [ ! -f "${flag#-I}/interfaces/highs_c_api.h" ] || return 0
   done
   return 1
 }
 
-# user_path is PKG_CONFIG_PATH without our own entries, so that running under our
+# user_path is PKG_CONFIG_PATH without our own entry, so that running under our
 # own environment gives the same answers.
 user_path() {
-  local path=:${PKG_CONFIG_PATH:-}: dir
-  for dir in "$wheel_pc" "$repaired_dir"; do path=${path//:$dir:/:}; done
+  local path=:${PKG_CONFIG_PATH:-}:
+  path=${path//:$wheel_pc:/:}
   path=${path#:}
   printf '%s' "${path%:}"
 }
 
-# highs_path [MIN] prints the PKG_CONFIG_PATH to use: a good HiGHS of the system comes
-# first, then the wheel's, then an older one.
+# highs_path prints the PKG_CONFIG_PATH to use: the system's HiGHS comes first.
 highs_path() {
-  local path min=${1:-$HIGHS_MIN}
+  local path
   path=$(user_path)
-  ! usable_highs "$path" $HIGHS_GOOD || { printf '%s' "$path" && return; }
-  if [ -f "$wheel_pc/highs.pc" ]; then printf '%s' "$wheel_pc${path:+:$path}" && return; fi
-  ! usable_highs "$path" "$min" || { printf '%s' "$path" && return; }
-  [ -f "$repaired_dir/highs.pc" ] && usable_highs "$repaired_dir" "$min" &&
-    printf '%s' "$repaired_dir${path:+:$path}"
-}
-
-# repair_highs_pc: the highs.pc of Debian 13 names directories that existed only
-# where the package was built. The files themselves are in the usual places.
-repair_highs_pc() {
-  local version
-  version=$(PKG_CONFIG_PATH=$(user_path) pkg_config --modversion highs 2>/dev/null) || return 1
-  [ -f /usr/include/highs/interfaces/highs_c_api.h ] || return 1
-  mkdir -p "$repaired_dir"
-  printf '%s\n' 'Name: HiGHS' 'Description: the HiGHS of the system' "Version: $version" \
-    "Cflags: -I/usr/include/highs -DWORKBENCH_HIGHS=$version" 'Libs: -lhighs' >"$repaired_dir/highs.pc"
-}
-
-have_highs() {
-  highs_path >/dev/null || { repair_highs_pc && highs_path >/dev/null; }
-}
-
-# warn_highs names the versions that call worse points optimal, or models infeasible
-# that are not.
-warn_highs() {
-  local version path
-  path=$(highs_path)
-  version=$(PKG_CONFIG_PATH=$path pkg_config --modversion highs)
-  PKG_CONFIG_PATH=$path pkg_config --atleast-version=$HIGHS_GOOD highs ||
-    say "warning: HiGHS $version answers known models wrongly, which workbench doctor shows;" \
-      "$HIGHS_GOOD or later does not: with python3 and pip here, make setup gets $WHEEL_VERSION"
+  ! usable_highs "$path" || { printf '%s' "$path" && return; }
+  [ -f "$wheel_pc/highs.pc" ] && printf '%s' "$wheel_pc${path:+:$path}"
 }
 
 # fetch_wheel FILE gets the wheel, from WORKBENCH_HIGHS_WHEEL or by pip.
@@ -204,7 +171,8 @@ fetch_wheel() {
     sha256_is "$file" "$sha256" || die "WORKBENCH_HIGHS_WHEEL is not the wheel $WHEEL for $platform"
     return
   fi
-  python3 -m pip --version >/dev/null 2>&1 || return 1
+  python3 -m pip --version >/dev/null 2>&1 ||
+    { can_install && apt_install python3-pip && python3 -m pip --version >/dev/null 2>&1; } || return 1
   say "fetching HiGHS $WHEEL_VERSION (the wheel $WHEEL)"
   printf '%s --hash=sha256:%s\n' "$WHEEL" "$sha256" >"$work/wheel.txt"
   python3 -m pip download --quiet --disable-pip-version-check --retries 1 --no-deps --require-hashes \
@@ -225,7 +193,7 @@ sha256_is() { # FILE SHA256
 unpack_highs() {
   local platform sha256 out=$work/out tree=$work/tree
   read -r platform sha256 < <(awk -v m="$(uname -s)-$(uname -m)" '$1 == m { print $2, $3 }' <<<"$WHEEL_SHA256") || return 1
-  have python3 || return 1 # it unpacks, too
+  have python3 || { can_install && apt_install python3-pip; } || return 1 # it unpacks, too
   fetch_wheel "$work/highs.whl" "$platform" "$sha256" || return 1
   python3 -m zipfile -e "$work/highs.whl" "$tree"
   mkdir -p "$out/lib/pkgconfig"
@@ -242,17 +210,16 @@ unpack_highs() {
 }
 
 setup_highs() {
-  ! highs_path $HIGHS_GOOD >/dev/null || return 0
+  ! highs_path >/dev/null || return 0
   new_work
-  ! highs_path $HIGHS_GOOD >/dev/null || return 0 # another run may have got it while we waited
+  ! highs_path >/dev/null || return 0 # another run may have got it while we waited
   ! unpack_highs || return 0
-  ! have_highs || return 0
   if can_install && apt_offers libhighs-dev $HIGHS_MIN; then
     apt_install libhighs-dev || true
   elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
     brew install highs >&2 || true
   fi
-  have_highs || die "there is no HiGHS >= $HIGHS_MIN, and no way to get it: install python3 and pip, set" \
+  highs_path >/dev/null || die "there is no HiGHS >= $HIGHS_MIN, and no way to get it: install python3 and pip, set" \
     "WORKBENCH_HIGHS_WHEEL to the file of the wheel $WHEEL, or install HiGHS with its highs.pc"
 }
 
@@ -354,7 +321,6 @@ case ${1:-} in
     need_compiler
     need_pkg_config
     setup_highs
-    warn_highs
     setup_lpsolve
     ;;
   --env) print_env ;;

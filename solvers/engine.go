@@ -12,7 +12,7 @@ import (
 // its results. [New] wraps it in a [Backend]. An engine validates nothing, trusts nothing by its own decision, and
 // may rely on everything that [Problem] promises.
 type Engine interface {
-	// Name returns the library and its version: "highs 1.10.0".
+	// Name returns the library and its version: "highs 1.15.1".
 	Name() string
 	// Can returns the fields of Problem that the engine honours. All others have their neutral value.
 	Can() Features

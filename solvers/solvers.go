@@ -23,7 +23,7 @@ import (
 // Backend solves models. Solve must be safe for concurrent use, must not keep or change the model, and must return
 // shortly after ctx ends. A deadline of ctx counts as a time limit, whichever is earlier.
 type Backend interface {
-	// Name returns the backend and its library's version: "highs 1.10.0".
+	// Name returns the backend and its library's version: "highs 1.15.1".
 	Name() string
 	// Can returns the options that are honoured. Others are rejected with an ErrUnsupported that names them.
 	Can() Features

@@ -52,16 +52,6 @@ func failure(call string, rc int) error {
 // version is that of the library in use.
 type version struct{ major, minor, patch int }
 
-func (v version) less(w version) bool {
-	if v.major != w.major {
-		return v.major < w.major
-	}
-	if v.minor != w.minor {
-		return v.minor < w.minor
-	}
-	return v.patch < w.patch
-}
-
 func libraryVersion() (v version, text string) {
 	var major, minor, patch C.int
 	text = C.GoString(C.shim_version(&major, &minor, &patch))

@@ -12,20 +12,7 @@ import (
 	"workbench/solvers/solvertest"
 )
 
-// defects are the cases that versions of HiGHS are known to fail.
-func defects() map[string]string {
-	if Version() != "1.10.0" {
-		return nil
-	}
-	return map[string]string{
-		"golden/presolve takes a continuous column for an integer": "presolve calls 0 optimal, right with presolve off",
-		"golden/weights that nearly fit":                           "infeasible, as a column whose bound is 1 − 3.3e-7 is taken for whole",
-		"golden/a side of 6e-5 beside 500":                         "0.4 optimal, there is a solution of 0",
-		"golden/a byte beside a value":                             "infeasible, there is a solution of 0",
-	}
-}
-
-func TestContract(t *testing.T) { solvertest.Run(t, New(), defects()) }
+func TestContract(t *testing.T) { solvertest.Run(t, New(), nil) }
 
 // Wrong optima that presolve alone is to blame for are logged.
 func TestDifferential(t *testing.T) { solvertest.Differential(t, New(), withoutPresolve{New()}) }

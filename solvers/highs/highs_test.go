@@ -36,14 +36,6 @@ func TestVersion(t *testing.T) {
 	if (Engine{}).Name() != "highs "+text {
 		t.Errorf("name %q", Engine{}.Name())
 	}
-	ordered := []version{{1, 7, 0}, {1, 7, 2}, {1, 13, 0}, {1, 13, 1}, {2, 0, 0}}
-	for i, v := range ordered {
-		for j, w := range ordered {
-			if v.less(w) != (i < j) {
-				t.Errorf("%v less than %v: %t", v, w, v.less(w))
-			}
-		}
-	}
 }
 
 // TestDuals checks the conditions of optimality that tie duals to the solution,
@@ -394,21 +386,15 @@ func TestLifetimes(t *testing.T) {
 	destroy := func(name string) func() { return func() { destroyed += name } }
 	l.begin()
 	l.begin()
-	l.end(destroy("a"), true)
+	l.end(destroy("a"))
 	l.begin()
-	l.end(destroy("b"), true)
+	l.end(destroy("b"))
 	if destroyed != "" {
 		t.Errorf("destroyed %q while one runs", destroyed)
 	}
-	l.end(destroy("c"), true)
+	l.end(destroy("c"))
 	if destroyed != "abc" {
 		t.Errorf("destroyed %q of abc", destroyed)
-	}
-	l.begin()
-	l.begin()
-	l.end(destroy("d"), false)
-	if destroyed != "abcd" {
-		t.Errorf("destroyed %q of abcd, which need not be alone", destroyed)
 	}
 }
 
@@ -540,9 +526,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// After a restart HiGHS 1.10.0 calls 9.999999 optimal here, where 8 is: so
-// restarts are off. The model is one of pipelines, with 11 columns.
-func TestNoRestart(t *testing.T) {
+// TestRestart: a model of pipelines with 11 columns, of which HiGHS 1.10.0 calls 9.999999 optimal after a restart.
+func TestRestart(t *testing.T) {
 	m, err := Read(filepath.Join("testdata", "restart.mps"))
 	if err != nil {
 		t.Fatal(err)

@@ -51,11 +51,6 @@ func (h instance) configure(p *solvers.Problem) error {
 			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
 		}
 	}
-	// HiGHS 1.10.0 can report a wrong optimum after a restart: the bound jumps to the incumbent
-	// (testdata/restart.mps). Versions without the option are left unchanged.
-	if _, known := h.optionType("mip_allow_restart"); known {
-		h.set("mip_allow_restart", false)
-	}
 	for _, name := range slices.Sorted(maps.Keys(p.Raw)) {
 		if err := h.setRaw(p, name, p.Raw[name]); err != nil {
 			return err
@@ -65,15 +60,10 @@ func (h instance) configure(p *solvers.Problem) error {
 }
 
 // openLog starts logging after the options are set: mistakes in those are errors, not log lines.
-//
-// Up to 1.13.0 a log callback replaces the console, but is called only if the console would be written to; later
-// the two are independent.
 func (h instance) openLog() {
 	if !h.log() {
 		return // otherwise the log would go to the console
 	}
-	have, _ := libraryVersion()
-	h.set("log_to_console", have.less(version{1, 13, 1}))
 	h.set("output_flag", true)
 }
 
@@ -85,9 +75,6 @@ func (h instance) setRaw(p *solvers.Problem, name, value string) error {
 	}
 	if field, ok := taken[name]; ok {
 		return fmt.Errorf("%w: raw option %s: use %s instead", solvers.ErrOption, name, field)
-	}
-	if have, _ := libraryVersion(); name == "solver" && have.less(version{1, 12, 0}) && integrality(p.Model.Integer) != nil {
-		return fmt.Errorf("%w: raw option solver: this version of HiGHS would ignore which columns are integer", solvers.ErrOption)
 	}
 	parsed, err := parseOption(kind, value)
 	if err != nil {

@@ -15,8 +15,7 @@
 #include "Highs.h"
 #include "interfaces/highs_c_api.h"
 
-#define HIGHS_SINCE(minor) (HIGHS_VERSION_MAJOR > 1 || HIGHS_VERSION_MINOR >= (minor))
-
+static_assert(HIGHS_VERSION_MAJOR > 1 || HIGHS_VERSION_MINOR >= 15, "HiGHS before 1.15 answers known models wrongly");
 static_assert(sizeof(HighsInt) == sizeof(int32_t), "a HiGHS with 64-bit indices (HIGHSINT64) is not supported");
 static_assert(SHIM_BOOL == kHighsOptionTypeBool && SHIM_INT == kHighsOptionTypeInt &&
 	SHIM_DOUBLE == kHighsOptionTypeDouble && SHIM_STRING == kHighsOptionTypeString, "types of options");
@@ -63,9 +62,7 @@ static void mip_fields(shim_event *e, const HighsCallbackDataOut *out) {
 	e->objective = out->mip_primal_bound;
 	e->bound = out->mip_dual_bound;
 	e->nodes = out->mip_node_count;
-#if HIGHS_SINCE(8)
 	e->iterations = out->mip_total_lp_iterations;
-#endif
 }
 
 // callback reads only the fields that HiGHS fills for the type at hand: the
@@ -192,17 +189,7 @@ int shim_pass(shim *s, int cols, int rows, int nonzeros, int sense, double offse
 }
 
 int shim_start(shim *s, int count, const int32_t *index, const double *value) {
-	return guarded([&] {
-#if HIGHS_SINCE(8)
-		return Highs_setSparseSolution(s->highs, count, index, value);
-#else
-		// Columns that are not given count as zero: right for continuous ones,
-		// which HiGHS solves for anyway; otherwise it ignores the start.
-		std::vector<double> x(s->columns, 0.0);
-		for (int k = 0; k < count; k++) x[index[k]] = value[k];
-		return Highs_setSolution(s->highs, x.data(), nullptr, nullptr, nullptr);
-#endif
-	});
+	return guarded([&] { return Highs_setSparseSolution(s->highs, count, index, value); });
 }
 
 int shim_run(shim *s) {

@@ -29,7 +29,7 @@ func Available() error {
 	return nil
 }
 
-// Version returns the version of the library: "1.10.0".
+// Version returns the version of the library: "1.15.1".
 func Version() string {
 	_, text := libraryVersion()
 	return text
@@ -263,13 +263,14 @@ func (l *lifetimes) begin() {
 	l.running++
 }
 
-// end ends one solve and destroys its instance. If alone is set, the destruction waits until no solve runs.
-func (l *lifetimes) end(destroy func(), alone bool) {
+// end ends one solve and destroys its instance when no solve runs: the destruction resets the scheduler, which
+// crashes running instances (ERGO-Code/HiGHS #3141).
+func (l *lifetimes) end(destroy func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running--
 	l.ended = append(l.ended, destroy)
-	if alone && l.running > 0 {
+	if l.running > 0 {
 		return
 	}
 	for _, destroy := range l.ended {
@@ -280,21 +281,17 @@ func (l *lifetimes) end(destroy func(), alone bool) {
 
 // use calls f with a new instance, which sends its events to s and is destroyed later.
 func use(s *sink, f func(instance) error) error {
-	// From 1.12 on, destroying an instance resets the scheduler, which crashes running instances (ERGO-Code/HiGHS
-	// #3141).
-	have, _ := libraryVersion()
-	alone := !have.less(version{1, 12, 0})
 	handle := cgo.NewHandle(s)
 	solves.begin()
 	h, err := newInstance(handle)
 	if err != nil {
-		solves.end(handle.Delete, alone)
+		solves.end(handle.Delete)
 		return err
 	}
 	defer solves.end(func() {
 		h.free()
 		handle.Delete()
-	}, alone)
+	})
 	return f(h)
 }
 
