@@ -16,64 +16,56 @@ const (
 	parquetGzip                                            = 2          // CompressionCodec
 )
 
-// Types of the compact protocol of Thrift.
-const (
-	thriftInt32, thriftInt64, thriftBinary, thriftList, thriftStruct = 5, 6, 8, 9, 12
-)
+// thriftStruct is a struct in the compact protocol of Thrift: its fields in the order of their numbers. The values are int (32 bits),
+// int64, string, thriftStruct, or a []any of such.
+type thriftStruct []thriftField
 
-// thrift is a struct in the compact protocol of Thrift: fields in the order of their numbers.
-type thrift struct {
-	bytes.Buffer
-	last byte
+type thriftField struct {
+	number byte
+	value  any
 }
 
-func (t *thrift) field(number, kind byte) {
-	t.WriteByte((number-t.last)<<4 | kind)
-	t.last = number
-}
-
-func (t *thrift) uvarint(x uint64) { t.Write(binary.AppendUvarint(nil, x)) }
-
-func (t *thrift) int32(number byte, x int) {
-	t.field(number, thriftInt32)
-	t.Write(binary.AppendVarint(nil, int64(x)))
-}
-
-func (t *thrift) int64(number byte, x int) {
-	t.field(number, thriftInt64)
-	t.Write(binary.AppendVarint(nil, int64(x)))
-}
-
-func (t *thrift) text(number byte, x string) {
-	t.field(number, thriftBinary)
-	t.uvarint(uint64(len(x)))
-	t.WriteString(x)
-}
-
-// structure writes a field that is a struct.
-func (t *thrift) structure(number byte, fields func(t *thrift)) {
-	t.field(number, thriftStruct)
-	t.element(fields)
-}
-
-// element writes a struct that is an element of a list, or what follows a field's header.
-func (t *thrift) element(fields func(t *thrift)) {
-	last := t.last
-	t.last = 0
-	fields(t)
-	t.WriteByte(0)
-	t.last = last
-}
-
-// list writes the header of a field that is a list of n.
-func (t *thrift) list(number, kind byte, n int) {
-	t.field(number, thriftList)
-	if n < 15 {
-		t.WriteByte(byte(n)<<4 | kind)
-		return
+// appendThrift appends a value to b.
+func appendThrift(b []byte, value any) []byte {
+	switch x := value.(type) {
+	case int:
+		return binary.AppendVarint(b, int64(x))
+	case int64:
+		return binary.AppendVarint(b, x)
+	case string:
+		return append(binary.AppendUvarint(b, uint64(len(x))), x...)
+	case []any: // none is empty
+		if kind := thriftType(x[0]); len(x) < 15 {
+			b = append(b, byte(len(x))<<4|kind)
+		} else {
+			b = binary.AppendUvarint(append(b, 0xf0|kind), uint64(len(x)))
+		}
+		for _, e := range x {
+			b = appendThrift(b, e)
+		}
+		return b
 	}
-	t.WriteByte(0xf0 | kind)
-	t.uvarint(uint64(n))
+	last := byte(0)
+	for _, f := range value.(thriftStruct) {
+		b = appendThrift(append(b, (f.number-last)<<4|thriftType(f.value)), f.value)
+		last = f.number
+	}
+	return append(b, 0)
+}
+
+// thriftType returns the number of the type of a value.
+func thriftType(value any) byte {
+	switch value.(type) {
+	case int:
+		return 5
+	case int64:
+		return 6
+	case string:
+		return 8
+	case []any:
+		return 9
+	}
+	return 12
 }
 
 // parquetColumn is one field of all records.
@@ -90,7 +82,7 @@ type parquetColumn struct {
 // plain values, gzip. It takes the memory of the file.
 func writeParquet(w io.Writer, n *Night) error {
 	records := Records(n)
-	var file thrift
+	var file bytes.Buffer
 	file.WriteString("PAR1")
 	names, kind := columns(), reflect.TypeFor[Record]()
 	list := make([]*parquetColumn, len(names))
@@ -106,7 +98,7 @@ func writeParquet(w io.Writer, n *Night) error {
 		list[k] = c
 	}
 	footer := file.Len()
-	file.element(func(t *thrift) { parquetFooter(t, list, len(records)) })
+	file.Write(appendThrift(nil, parquetFooter(list, len(records))))
 	file.Write(binary.LittleEndian.AppendUint32(nil, uint32(file.Len()-footer)))
 	file.WriteString("PAR1")
 	_, err := file.WriteTo(w)
@@ -163,7 +155,7 @@ func (c *parquetColumn) add(i int, v reflect.Value) {
 
 // writePage writes the values of all rows as one data page: which of them are present, as one
 // bit-packed run, and these.
-func (c *parquetColumn) writePage(file *thrift, rows int) error {
+func (c *parquetColumn) writePage(file *bytes.Buffer, rows int) error {
 	var page []byte
 	if c.optional {
 		levels := append(binary.AppendUvarint(nil, uint64(len(c.present))<<1|1), c.present...)
@@ -178,74 +170,44 @@ func (c *parquetColumn) writePage(file *thrift, rows int) error {
 	if err := z.Close(); err != nil {
 		return err
 	}
-	file.element(func(t *thrift) {
-		t.int32(1, 0) // a data page
-		t.int32(2, len(page))
-		t.int32(3, packed.Len())
-		t.structure(5, func(t *thrift) {
-			t.int32(1, rows)
-			t.int32(2, 0)
-			t.int32(3, parquetRLE)
-			t.int32(4, parquetRLE)
-		})
-	})
+	file.Write(appendThrift(nil, thriftStruct{
+		{1, 0}, // a data page
+		{2, len(page)},
+		{3, packed.Len()},
+		{5, thriftStruct{{1, rows}, {2, 0}, {3, parquetRLE}, {4, parquetRLE}}},
+	}))
 	header := file.Len() - c.offset
 	c.plain, c.encoded = header+len(page), header+packed.Len()
 	_, err := packed.WriteTo(file)
 	return err
 }
 
-// parquetFooter writes the fields of FileMetaData: the schema, and where its columns are.
-func parquetFooter(t *thrift, list []*parquetColumn, rows int) {
-	t.int32(1, 1)
-	t.list(2, thriftStruct, len(list)+1)
-	t.element(func(t *thrift) {
-		t.text(4, "Record")
-		t.int32(5, len(list))
-	})
+// parquetFooter is FileMetaData: the schema, and where its columns are.
+func parquetFooter(list []*parquetColumn, rows int) thriftStruct {
+	schema, chunks := []any{thriftStruct{{4, "Record"}, {5, len(list)}}}, []any{}
 	total := 0
 	for _, c := range list {
 		total += c.plain
-		t.element(func(t *thrift) {
-			t.int32(1, c.kind)
-			optional := 0
-			if c.optional {
-				optional = 1
-			}
-			t.int32(3, optional)
-			t.text(4, c.name)
-			if c.kind == parquetBytes {
-				t.int32(6, 0) // UTF8
-			}
-		})
-	}
-	t.int64(3, rows)
-	t.list(4, thriftStruct, 1)
-	t.element(func(t *thrift) {
-		t.list(1, thriftStruct, len(list))
-		for _, c := range list {
-			t.element(func(t *thrift) { c.chunk(t, rows) })
+		element := thriftStruct{{1, c.kind}, {3, bit(c.optional)}, {4, c.name}}
+		if c.kind == parquetBytes {
+			element = append(element, thriftField{6, 0}) // UTF8
 		}
-		t.int64(2, total)
-		t.int64(3, rows)
-	})
-	t.text(6, "workbench")
+		schema, chunks = append(schema, element), append(chunks, c.chunk(rows))
+	}
+	group := thriftStruct{{1, chunks}, {2, int64(total)}, {3, int64(rows)}}
+	return thriftStruct{{1, 1}, {2, schema}, {3, int64(rows)}, {4, []any{group}}, {6, "workbench"}}
 }
 
-// chunk writes the fields of ColumnChunk.
-func (c *parquetColumn) chunk(t *thrift, rows int) {
-	t.int64(2, c.offset)
-	t.structure(3, func(t *thrift) {
-		t.int32(1, c.kind)
-		t.list(2, thriftInt32, 2)
-		t.Write(binary.AppendVarint(binary.AppendVarint(nil, 0), parquetRLE))
-		t.list(3, thriftBinary, 1)
-		t.uvarint(uint64(len(c.name)))
-		t.WriteString(c.name)
-		t.int32(4, parquetGzip)
-		t.int64(5, rows)
-		t.int64(6, c.plain)
-		t.int64(7, c.encoded)
-		t.int64(9, c.offset)
-	})
+// chunk is ColumnChunk.
+func (c *parquetColumn) chunk(rows int) thriftStruct {
+	return thriftStruct{{2, int64(c.offset)}, {3, thriftStruct{
+		{1, c.kind},
+		{2, []any{0, parquetRLE}},
+		{3, []any{c.name}},
+		{4, parquetGzip},
+		{5, int64(rows)},
+		{6, int64(c.plain)},
+		{7, int64(c.encoded)},
+		{9, int64(c.offset)},
+	}}}
 }
