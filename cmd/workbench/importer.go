@@ -56,9 +56,9 @@ func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
 var importers = []foreignFormat{
 	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (file, []string, error) {
 		if f.as == "graph" {
-			return imported(importer.PipeDreamGraph(f.reader(), f.file))
+			return imported(importer.PipeDreamGraph(f.data, f.file))
 		}
-		return imported(importer.PipeDream(f.reader(), f.file))
+		return imported(importer.PipeDream(f.data, f.file))
 	}},
 	{
 		"dnn-partitioning", "JSON graphs of the dnn-partitioning data set",
@@ -66,9 +66,9 @@ var importers = []foreignFormat{
 		[]string{"s", "ms"},
 		func(f *foreign) (file, []string, error) {
 			if f.as == "graph" {
-				return imported(importer.DNNPartitioningGraph(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
+				return imported(importer.DNNPartitioningGraph(f.data, f.file, importer.DNNOptions{CostUnit: f.unit}))
 			}
-			return imported(importer.DNNPartitioning(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
+			return imported(importer.DNNPartitioning(f.data, f.file, importer.DNNOptions{CostUnit: f.unit}))
 		},
 	},
 	{
@@ -77,24 +77,20 @@ var importers = []foreignFormat{
 		[]string{"us", "ms", "s"},
 		func(f *foreign) (file, []string, error) {
 			if f.sizes == "" && f.as != "chain" {
-				return imported(importer.CheckmateGraph(f.reader(), f.file, importer.CheckmateOptions{CostUnit: f.unit}))
+				return imported(importer.CheckmateGraph(f.data, f.file, importer.CheckmateOptions{CostUnit: f.unit}))
 			}
-			var sizes io.Reader // nil without a file: the error says what is missing
-			if f.sizes != "" {
-				sizes = bytes.NewReader(f.sizeData)
-			}
-			return imported(importer.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
+			return imported(importer.CheckmateCosts(f.data, f.file, f.sizeData, f.sizes))
 		},
 	},
 	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
-		return imported(importer.Rotor(f.reader(), f.file, importer.RotorOptions{TimeUnit: f.unit}))
+		return imported(importer.Rotor(f.data, f.file, importer.RotorOptions{TimeUnit: f.unit}))
 	}},
 	{
 		"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)",
 		[]string{"chain"},
 		nil,
 		func(f *foreign) (file, []string, error) {
-			return imported(importer.Aceso(f.reader(), f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
+			return imported(importer.Aceso(f.data, f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
 		},
 	},
 	{

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -41,7 +40,7 @@ func profiled(t *testing.T, name string) *chain.Chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := importer.PipeDream(bytes.NewReader(data), file)
+	c, _, err := importer.PipeDream(data, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -493,12 +493,11 @@ func leastLoad(t *ideals.Lattice, p platform.Platform, from, stages int) float64
 // pipeDreams returns one of PipeDream's own profiles as a graph, and its ideals.
 func pipeDreams(t *testing.T, name string) (*graph.Graph, *ideals.Lattice) {
 	t.Helper()
-	f, err := os.Open(testfile.Shared(t, filepath.Join("pipedream", name, "graph.txt")))
+	data, err := os.ReadFile(testfile.Shared(t, filepath.Join("pipedream", name, "graph.txt")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	g, _, err := importer.PipeDreamGraph(f, name)
+	g, _, err := importer.PipeDreamGraph(data, name)
 	if err != nil {
 		t.Fatal(err)
 	}

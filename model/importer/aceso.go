@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -57,11 +56,7 @@ var acesoName = regexp.MustCompile(`^(.+)_mbs(\d+)_tp(\d+)(_.*)?$`)
 // blocks that are kept for later: an upper figure; forward also the most that one
 // operation keeps beside the output, for a forward that saves nothing. Warnings say what was
 // made up.
-func Aceso(r io.Reader, name string, o AcesoOptions) (*chain.Chain, []string, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, nil, err
-	}
+func Aceso(data []byte, name string, o AcesoOptions) (*chain.Chain, []string, error) {
 	ops, err := acesoOps(string(data), name)
 	if err != nil {
 		return nil, nil, err

@@ -22,7 +22,7 @@ gpt-post-process,37000.0, 39000.0,32.000,0.000,200.000,1600.000,800.000,0.000
 
 func TestAceso(t *testing.T) {
 	t.Parallel()
-	c, warnings, err := Aceso(strings.NewReader(acesoGPT), "gpt_mbs4_tp2_algo0.csv", AcesoOptions{Layers: 3})
+	c, warnings, err := Aceso([]byte(acesoGPT), "gpt_mbs4_tp2_algo0.csv", AcesoOptions{Layers: 3})
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -36,7 +36,7 @@ func TestAceso(t *testing.T) {
 		l.ForwardOverhead != 128*mib || l.BackwardOverhead != 500*mib {
 		t.Errorf("a layer is %+v", l)
 	}
-	ops, warnings, err := Aceso(strings.NewReader(acesoGPT), "gpt.csv", AcesoOptions{Layers: 3, Operations: true})
+	ops, warnings, err := Aceso([]byte(acesoGPT), "gpt.csv", AcesoOptions{Layers: 3, Operations: true})
 	if err != nil || len(warnings) != 1 {
 		t.Fatal(err, warnings)
 	}
@@ -63,7 +63,7 @@ func TestAcesoErrors(t *testing.T) {
 		"negative":            {strings.Replace(acesoGPT, "37000.0", "-1", 1), 3},
 		"NaN":                 {strings.Replace(acesoGPT, "37000.0", "NaN", 1), 3},
 	} {
-		if _, _, err := Aceso(strings.NewReader(x.text), "gpt.csv", AcesoOptions{Layers: x.layers}); !errors.Is(err, ErrAceso) {
+		if _, _, err := Aceso([]byte(x.text), "gpt.csv", AcesoOptions{Layers: x.layers}); !errors.Is(err, ErrAceso) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -76,12 +76,11 @@ func TestAcesoProfiles(t *testing.T) {
 	for name, x := range map[string]struct{ layers, chain int }{
 		"gpt_1_3B_mbs4_tp1_algo0.csv": {24, 27}, "t5_770M_mbs8_tp1_algo0.csv": {24, 53}, "resnet_500M_mbs16_tp1_algo0.csv": {0, 0},
 	} {
-		f, err := os.Open(filepath.Join(folder, name))
+		data, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
-		c, _, err := Aceso(f, name, AcesoOptions{Layers: x.layers})
+		c, _, err := Aceso(data, name, AcesoOptions{Layers: x.layers})
 		if err != nil || x.chain > 0 && c.Len() != x.chain {
 			t.Errorf("%s: %d layers, %v", name, c.Len(), err)
 		}

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -39,11 +38,8 @@ type CheckmateOptions struct {
 // Sizes are bytes of what a node writes, workspace included, as Checkmate has
 // them. Twice cost_ram_parameters, for parameters and their gradients, is
 // resident all the time.
-func CheckmateGraph(r io.Reader, name string, o CheckmateOptions) (*training.Graph, []string, error) {
-	data, err := read(r, name)
+func CheckmateGraph(data []byte, name string, o CheckmateOptions) (*training.Graph, []string, error) {
 	switch {
-	case err != nil:
-		return nil, nil, err
 	case strings.HasPrefix(string(data), npyMagic):
 		return nil, nil, fmt.Errorf("%s: this is a NumPy table of costs, without a graph; it makes a chain together with a second file of sizes",
 			name)
@@ -425,7 +421,7 @@ func sortedKeys[T any](m map[string]T) []string {
 // The table knows no sizes. They come from a second file, a list in JSON or a
 // one-dimensional .npy file: the bytes that each of the n layers writes, or
 // those of the chain's input and then the layers'.
-func CheckmateCosts(costs io.Reader, name string, sizes io.Reader, sizesName string) (*chain.Chain, []string, error) {
+func CheckmateCosts(costs []byte, name string, sizes []byte, sizesName string) (*chain.Chain, []string, error) {
 	means, err := checkmateMeans(costs, name)
 	if err != nil {
 		return nil, nil, err
@@ -466,11 +462,7 @@ func CheckmateCosts(costs io.Reader, name string, sizes io.Reader, sizesName str
 }
 
 // checkmateMeans reads the means of a table of costs.
-func checkmateMeans(r io.Reader, name string) ([]float64, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, err
-	}
+func checkmateMeans(data []byte, name string) ([]float64, error) {
 	a, err := readNPY(data, name)
 	if err != nil {
 		return nil, err
@@ -496,11 +488,7 @@ func checkmateMeans(r io.Reader, name string) ([]float64, error) {
 }
 
 // readSizes reads a list of sizes.
-func readSizes(r io.Reader, name string) ([]float64, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, err
-	}
+func readSizes(data []byte, name string) ([]float64, error) {
 	var bytes []float64
 	if strings.HasPrefix(string(data), npyMagic) {
 		a, err := readNPY(data, name)

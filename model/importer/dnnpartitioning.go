@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -35,8 +34,8 @@ const costRate = 1 << 31
 //
 // Backward nodes are folded into the layer of the forward node of the same
 // name or colour class.
-func DNNPartitioning(r io.Reader, name string, o DNNOptions) (*chain.Chain, []string, error) {
-	d, err := readDNN(r, name, o)
+func DNNPartitioning(data []byte, name string, o DNNOptions) (*chain.Chain, []string, error) {
+	d, err := readDNN(data, name, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,8 +52,8 @@ func DNNPartitioning(r io.Reader, name string, o DNNOptions) (*chain.Chain, []st
 // [PipeDreamGraph] makes it: each forward node has one backward node, which takes what
 // the file's backward nodes of its name or colour class take together, and nothing in
 // files of inference.
-func DNNPartitioningGraph(r io.Reader, name string, o DNNOptions) (*training.Graph, []string, error) {
-	d, err := readDNN(r, name, o)
+func DNNPartitioningGraph(data []byte, name string, o DNNOptions) (*training.Graph, []string, error) {
+	d, err := readDNN(data, name, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,26 +81,13 @@ func DNNPartitioningGraph(r io.Reader, name string, o DNNOptions) (*training.Gra
 	return out, warnings, nil
 }
 
-// readDNN reads a file and makes its forward graph.
-// openDNN decodes and checks a file.
-func openDNN(r io.Reader, name string) (*dnn, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, err
-	}
+// readDNN decodes and checks a file and makes its forward graph.
+func readDNN(data []byte, name string, o DNNOptions) (*dnn, error) {
 	d := &dnn{data: data, g: graph{file: name}}
 	if err := strictjson.DecodeForeign(data, name, &d.file); err != nil {
 		return nil, err
 	}
 	if err := d.check(); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-func readDNN(r io.Reader, name string, o DNNOptions) (*dnn, error) {
-	d, err := openDNN(r, name)
-	if err != nil {
 		return nil, err
 	}
 	rate, err := d.rate(o.CostUnit)

@@ -16,7 +16,7 @@ import (
 )
 
 func pipeDreamGraph(text string) (*graph.Graph, []string, error) {
-	return importer.PipeDreamGraph(strings.NewReader(text), "graph.txt")
+	return importer.PipeDreamGraph([]byte(text), "graph.txt")
 }
 
 func checkGraphFile(t *testing.T, g *graph.Graph, golden string) {
@@ -129,15 +129,14 @@ func TestPipeDreamGraphErrors(t *testing.T) {
 func TestMeasuredPipeDreamGraph(t *testing.T) {
 	for name, nodes := range map[string]int{"vgg16": 81, "alexnet": 45, "resnet18": 141, "resnet50": 353, "gnmt": 65} {
 		f := measured(t, "pipedream/"+name+"/graph.txt")
-		g, _, err := importer.PipeDreamGraph(f, f.Name())
+		g, _, err := importer.PipeDreamGraph(f, "pipedream/"+name+"/graph.txt")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Validate(); err != nil {
 			t.Error(err)
 		}
-		f = measured(t, "pipedream/"+name+"/graph.txt")
-		c, _, err := importer.PipeDream(f, f.Name())
+		c, _, err := importer.PipeDream(f, "pipedream/"+name+"/graph.txt")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +160,7 @@ func TestMeasuredPipeDreamGraph(t *testing.T) {
 }
 
 func checkmateGraph(text string) (*graph.Graph, []string, error) {
-	return importer.CheckmateGraph(strings.NewReader(text), "net.json", importer.CheckmateOptions{CostUnit: "us"})
+	return importer.CheckmateGraph([]byte(text), "net.json", importer.CheckmateOptions{CostUnit: "us"})
 }
 
 func TestCheckmateGraph(t *testing.T) {
@@ -210,7 +209,7 @@ func TestCheckmateGraph(t *testing.T) {
 		checkWarnings(t, warnings, x.warnings)
 	}
 
-	_, warnings, err = importer.CheckmateGraph(strings.NewReader(
+	_, warnings, err = importer.CheckmateGraph([]byte(
 		`{"args": {"2": [1]}, "cost_cpu": {"1": 1, "2": 2}, "cost_ram": {"1": 1, "2": 2}}`), "net.json", importer.CheckmateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +252,7 @@ func TestCheckmateGraphErrors(t *testing.T) {
 			t.Errorf("%s → %s: error %v\nwant  %s…", x.old, x.new, err, x.want)
 		}
 	}
-	if _, _, err := importer.CheckmateGraph(strings.NewReader(good), "net.json", importer.CheckmateOptions{CostUnit: "h"}); err == nil ||
+	if _, _, err := importer.CheckmateGraph([]byte(good), "net.json", importer.CheckmateOptions{CostUnit: "h"}); err == nil ||
 		err.Error() != `cost unit "h": us, ms or s is needed` {
 		t.Errorf("error %v", err)
 	}
@@ -288,7 +287,7 @@ func npyWith(version byte, header, kind string, values ...float64) string {
 }
 
 func checkmateCosts(costs, sizes string) (*chain.Chain, []string, error) {
-	return importer.CheckmateCosts(strings.NewReader(costs), "b32_p100.npy", strings.NewReader(sizes), "sizes")
+	return importer.CheckmateCosts([]byte(costs), "b32_p100.npy", []byte(sizes), "sizes")
 }
 
 func TestCheckmateCosts(t *testing.T) {
@@ -386,14 +385,14 @@ func TestCheckmateCostsErrors(t *testing.T) {
 			t.Errorf("%s: error %v\nwant  %s…", x.name, err, x.want)
 		}
 	}
-	_, _, err := importer.CheckmateCosts(strings.NewReader(good), "b32.npy", nil, "")
+	_, _, err := importer.CheckmateCosts([]byte(good), "b32.npy", nil, "")
 	if want := "b32.npy: a table of costs has no sizes; a second file is needed with the bytes that each of its 2 forward layers writes"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v\nwant  %s…", err, want)
 	}
 }
 
 func rotor(text string) (*chain.Chain, []string, error) {
-	return importer.Rotor(strings.NewReader(text), "net.json", importer.RotorOptions{TimeUnit: "ms"})
+	return importer.Rotor([]byte(text), "net.json", importer.RotorOptions{TimeUnit: "ms"})
 }
 
 func TestRotor(t *testing.T) {
@@ -432,7 +431,7 @@ func TestRotor(t *testing.T) {
 			t.Errorf("%q: %s", names, d)
 		}
 	}
-	if _, warnings, err = importer.Rotor(strings.NewReader(text), "net.json", importer.RotorOptions{}); err != nil {
+	if _, warnings, err = importer.Rotor([]byte(text), "net.json", importer.RotorOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	checkWarnings(t, warnings[:1], []string{"times are taken to be in milliseconds"})
@@ -457,7 +456,7 @@ func TestRotorErrors(t *testing.T) {
 			t.Errorf("%s → %s: error %v\nwant  %s…", x.old, x.new, err, x.want)
 		}
 	}
-	if _, _, err := importer.Rotor(strings.NewReader(good), "net.json", importer.RotorOptions{TimeUnit: "h"}); err == nil ||
+	if _, _, err := importer.Rotor([]byte(good), "net.json", importer.RotorOptions{TimeUnit: "h"}); err == nil ||
 		err.Error() != `time unit "h": us, ms or s is needed` {
 		t.Errorf("error %v", err)
 	}

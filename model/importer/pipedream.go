@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -21,11 +20,7 @@ import (
 // time is that of loading data, which is left out. Activations of in-place
 // operations are counted as the file lists them. Name is for errors, which are
 // of type *Error if they are about a line.
-func PipeDream(r io.Reader, name string) (*chain.Chain, []string, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, nil, err
-	}
+func PipeDream(data []byte, name string) (*chain.Chain, []string, error) {
 	g, err := readPipeDream(string(data), name)
 	if err != nil {
 		return nil, nil, err

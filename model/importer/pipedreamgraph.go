@@ -3,7 +3,6 @@ package importer
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -33,11 +32,7 @@ func someOf(names []string) string {
 // out, with a warning. The backward of v reads what v read, v's own value and
 // the backwards of v's readers, and writes the gradients of what v read; so the
 // loss writes those of what it read.
-func PipeDreamGraph(r io.Reader, name string) (*training.Graph, []string, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, nil, err
-	}
+func PipeDreamGraph(data []byte, name string) (*training.Graph, []string, error) {
 	g, err := readPipeDream(string(data), name)
 	if err != nil {
 		return nil, nil, err

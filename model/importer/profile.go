@@ -16,7 +16,6 @@ package importer
 import (
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 	"path"
@@ -26,9 +25,6 @@ import (
 	"workbench/model/linear"
 	"workbench/model/platform"
 )
-
-// maxBytes is the most a profile may have.
-const maxBytes = 1 << 28
 
 // Error is a mistake in a profile.
 type Error struct {
@@ -227,16 +223,4 @@ func chainName(file string) string {
 		return dir
 	}
 	return strings.TrimSuffix(base, path.Ext(base))
-}
-
-// read reads a whole profile.
-func read(r io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
-	case len(data) > maxBytes:
-		return nil, fmt.Errorf("%s: more than %d bytes, which no profile needs", name, maxBytes)
-	}
-	return data, nil
 }

@@ -30,11 +30,11 @@ func fixture(t testing.TB, name string) string {
 }
 
 func pipeDream(text string) (*chain.Chain, []string, error) {
-	return importer.PipeDream(strings.NewReader(text), "graph.txt")
+	return importer.PipeDream([]byte(text), "graph.txt")
 }
 
 func dnn(text, unit string) (*chain.Chain, []string, error) {
-	return importer.DNNPartitioning(strings.NewReader(text), "graph.json", importer.DNNOptions{CostUnit: unit})
+	return importer.DNNPartitioning([]byte(text), "graph.json", importer.DNNOptions{CostUnit: unit})
 }
 
 func checkLayers(t *testing.T, got *chain.Chain, want []chain.Layer) {
@@ -188,7 +188,7 @@ func TestDNNGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, warnings, err := importer.DNNPartitioningGraph(strings.NewReader(fixture(t, file)), "graph.json", importer.DNNOptions{CostUnit: unit})
+		g, warnings, err := importer.DNNPartitioningGraph([]byte(fixture(t, file)), "graph.json", importer.DNNOptions{CostUnit: unit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,22 +288,21 @@ func TestNames(t *testing.T) {
 		"vgg16/graph.txt": "vgg16", `profiles\alexnet\graph.txt`: "alexnet", "graph.txt": "graph", "/graph.txt": "graph",
 		"vgg16/gnmt.txt": "gnmt",
 	} {
-		c, _, err := importer.PipeDream(strings.NewReader(text), file)
+		c, _, err := importer.PipeDream([]byte(text), file)
 		if err != nil || c.Name != want {
 			t.Errorf("%s: %v, %v, want %s", file, c, err, want)
 		}
 	}
 }
 
-// measured opens a profile made elsewhere. Not every checkout has them.
-func measured(t *testing.T, name string) *os.File {
+// measured reads a profile made elsewhere. Not every checkout has them.
+func measured(t *testing.T, name string) []byte {
 	t.Helper()
-	f, err := os.Open(testfile.Shared(t, name))
+	data, err := os.ReadFile(testfile.Shared(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	return f
+	return data
 }
 
 // Operations, edges and sums of the published profiles, as their README has them.
@@ -322,7 +321,7 @@ func TestMeasuredPipeDream(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := measured(t, "pipedream/"+x.name+"/graph.txt")
-			c, _, err := importer.PipeDream(f, f.Name())
+			c, _, err := importer.PipeDream(f, "pipedream/"+x.name+"/graph.txt")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -358,7 +357,7 @@ func TestMeasuredPipeDream(t *testing.T) {
 func TestMeasuredAgainstZoo(t *testing.T) {
 	for name, batch := range map[string]string{"vgg16": "128", "resnet50": "128", "resnet18": "256"} {
 		f := measured(t, "pipedream/"+name+"/graph.txt")
-		c, _, err := importer.PipeDream(f, f.Name())
+		c, _, err := importer.PipeDream(f, "pipedream/"+name+"/graph.txt")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +388,7 @@ func TestMeasuredDNN(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			f := measured(t, "dnn-partitioning/"+x.name+".json")
-			c, warnings, err := importer.DNNPartitioning(f, f.Name(), importer.DNNOptions{CostUnit: x.unit})
+			c, warnings, err := importer.DNNPartitioning(f, "dnn-partitioning/"+x.name+".json", importer.DNNOptions{CostUnit: x.unit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -408,7 +407,7 @@ func TestMeasuredDNN(t *testing.T) {
 	}
 	// The same network in three formats has the same weights.
 	f := measured(t, "dnn-partitioning/OperatorGraphs-resnet50_inference.json")
-	c, _, err := importer.DNNPartitioning(f, f.Name(), importer.DNNOptions{CostUnit: "ms"})
+	c, _, err := importer.DNNPartitioning(f, "dnn-partitioning/OperatorGraphs-resnet50_inference.json", importer.DNNOptions{CostUnit: "ms"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"io"
 
 	"workbench/model/instance/chain"
 	"workbench/model/strictjson"
@@ -30,11 +29,7 @@ type RotorOptions struct {
 // fw, bw, cw, cbw, ftmp and btmp and ColossalAI's fwd_mem_tmp and bwd_mem_tmp.
 // Sizes are taken for bytes: export a chain before it is discretised into
 // slots. Other fields are passed over.
-func Rotor(r io.Reader, name string, o RotorOptions) (*chain.Chain, []string, error) {
-	data, err := read(r, name)
-	if err != nil {
-		return nil, nil, err
-	}
+func Rotor(data []byte, name string, o RotorOptions) (*chain.Chain, []string, error) {
 	d := &rotor{data: data, name: name}
 	if err := strictjson.DecodeForeign(data, name, &d.file); err != nil {
 		return nil, nil, err
