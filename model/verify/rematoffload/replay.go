@@ -19,10 +19,9 @@ type offloadReplay struct {
 	n          int
 
 	tensors []offloaded
-	delta   []bool
-	deltas  []int32 // the blocks of δ
-	ranF    []bool  // F_ℓ has ended at least once
-	begunF  []bool  // F_ℓ has started; of activation offloading
+	delta   []gradient
+	ranF    []bool // F_ℓ has ended at least once
+	begunF  []bool // F_ℓ has started; of activation offloading
 	begunB  []bool
 
 	actions  []action
@@ -49,6 +48,12 @@ type offloaded struct {
 	coming int // prefetches that run
 	users  int // computations that run and use it
 	flight int // of the last offload
+	block  int32
+}
+
+// gradient is where a δ is.
+type gradient struct {
+	stored bool
 	block  int32
 }
 
@@ -97,11 +102,11 @@ func newOffload(c *chain.Chain, p *plan.Plan, record bool) (*offloadReplay, erro
 		return nil, err
 	}
 	n := c.Len()
-	flags := make([]bool, 4*(n+1))
+	flags := make([]bool, 3*(n+1))
 	v := &offloadReplay{
 		Replay: r, activation: activation, chain: c, n: n,
-		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)), deltas: make([]int32, n+1), blocks: replay.NoBlocks{},
-		delta: flags[:n+1], ranF: flags[n+1 : 2*n+2], begunF: flags[2*n+2 : 3*n+3], begunB: flags[3*n+3:],
+		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)), blocks: replay.NoBlocks{},
+		delta: make([]gradient, n+1), ranF: flags[:n+1], begunF: flags[n+1 : 2*n+2], begunB: flags[2*n+2:],
 	}
 	return v, r.AllowTransfers(v.computes, func(o *plan.Op) bool {
 		if o.Op != plan.OpO && o.Op != plan.OpP {
@@ -114,7 +119,7 @@ func newOffload(c *chain.Chain, p *plan.Plan, record bool) (*offloadReplay, erro
 
 // run replays the plan and fills the report.
 func (v *offloadReplay) run() {
-	v.store(0, v.take(0))
+	v.store(0, v.allocate(0))
 	v.CheckStart()
 	for k := range v.Plan.Ops {
 		v.read(k)
@@ -250,7 +255,7 @@ func (v *offloadReplay) read(k int) {
 			v.CheckSpan(k, x.size/v.Plan.Platform.Bandwidth)
 		}
 	default:
-		v.Broken(plan.RuleUnknownOp, k, 0, "operation %q is unknown in %s; there are %s", o.Op, v.Plan.Problem, v.kinds())
+		v.Broken(plan.RuleUnknownOp, k, 0, "operation %q is unknown in %s; there are %s", o.Op, v.Plan.Problem, kinds(v.activation))
 		return
 	}
 	x.Meant = true
@@ -469,8 +474,8 @@ func (v *offloadReplay) startForward(k int) bool {
 	v.begunF[o.Layer] = true
 	v.input(k, o.Layer, o.Op == plan.OpFNone)
 	v.runs(v.output(o), x.Overhead(o.Op == plan.OpFAll), 1)
-	v.actions[k].out = v.take(v.output(o))
-	v.takeOverhead(k, x.Overhead(o.Op == plan.OpFAll))
+	v.actions[k].out = v.allocate(v.output(o))
+	v.actions[k].temp = v.blocks.Allocate(v.now, x.Overhead(o.Op == plan.OpFAll), "overhead", o.Layer)
 	v.point(k, false)
 	return true
 }
@@ -517,10 +522,10 @@ func (v *offloadReplay) startBackward(k int) bool {
 	v.begunB[l] = true
 	if l == v.n {
 		v.AtLoss = v.checkpoints()
-		v.Replay.Store(&v.delta[l], replay.Gradients, x.Gradient)
-		v.deltas[l] = v.takeDelta(l)
+		v.Replay.Store(&v.delta[l].stored, replay.Gradients, x.Gradient)
+		v.delta[l].block = v.blocks.Allocate(v.now, x.Gradient, plan.TensorDelta, l)
 	}
-	if !v.delta[l] {
+	if !v.delta[l].stored {
 		v.missing(k, x.Gradient, fmt.Sprintf("δ_%d, which is not stored", l))
 	}
 	if id := v.abar(l); v.tensors[id].stored {
@@ -531,8 +536,8 @@ func (v *offloadReplay) startBackward(k int) bool {
 	v.input(k, l, false)
 	v.running[replay.Gradients] += v.sizeDelta(l - 1)
 	v.overhead += x.BackwardOverhead
-	v.actions[k].out = v.takeDelta(l - 1)
-	v.takeOverhead(k, x.BackwardOverhead)
+	v.actions[k].out = v.blocks.Allocate(v.now, v.sizeDelta(l-1), plan.TensorDelta, l-1)
+	v.actions[k].temp = v.blocks.Allocate(v.now, x.BackwardOverhead, "overhead", l)
 	v.point(k, false)
 	return true
 }
@@ -561,14 +566,14 @@ func (v *offloadReplay) endBackward(k int) {
 	v.overhead -= x.BackwardOverhead
 	v.blocks.Free(v.now, &v.actions[k].temp)
 	v.release(k)
-	v.Free(&v.delta[l], replay.Gradients, x.Gradient)
-	v.blocks.Free(v.now, &v.deltas[l])
+	v.Free(&v.delta[l].stored, replay.Gradients, x.Gradient)
+	v.blocks.Free(v.now, &v.delta[l].block)
 	v.consume(v.abar(l))
 	if l == 1 || !v.activation {
 		v.consume(l - 1)
 	}
-	v.Replay.Store(&v.delta[l-1], replay.Gradients, v.sizeDelta(l-1))
-	v.deltas[l-1] = v.actions[k].out
+	v.Replay.Store(&v.delta[l-1].stored, replay.Gradients, v.sizeDelta(l-1))
+	v.delta[l-1].block = v.actions[k].out
 }
 
 // store puts a tensor on the device in a block, drop takes it away; a second block of it is given back.
@@ -593,22 +598,14 @@ func (v *offloadReplay) drop(id int) {
 	v.Free(&t.stored, part, v.size(id))
 }
 
-// take takes a block for a tensor, takeDelta for δ_ℓ, and takeOverhead for what computation k needs while it runs.
-func (v *offloadReplay) take(id int) int32 {
+// allocate takes a block for a tensor.
+func (v *offloadReplay) allocate(id int) int32 {
 	name := plan.TensorA
 	l, part := v.layerOf(id)
 	if part == replay.Saved {
 		name = plan.TensorAbar
 	}
 	return v.blocks.Allocate(v.now, v.size(id), name, l)
-}
-
-func (v *offloadReplay) takeDelta(l int) int32 {
-	return v.blocks.Allocate(v.now, v.sizeDelta(l), plan.TensorDelta, l)
-}
-
-func (v *offloadReplay) takeOverhead(k int, size float64) {
-	v.actions[k].temp = v.blocks.Allocate(v.now, size, "overhead", v.Plan.Ops[k].Layer)
 }
 
 // consume takes away what a computation consumed; what is being offloaded goes
@@ -696,7 +693,7 @@ func (v *offloadReplay) startPrefetch(k int) {
 	v.lastP = k
 	_, part := v.layerOf(x.id)
 	v.Held[part] += x.size
-	x.out = v.take(x.id)
+	x.out = v.allocate(x.id)
 	if x.End > x.Start {
 		v.fly(k)
 	}

@@ -115,8 +115,8 @@ func Allocate(c *chain.Chain, p *plan.Plan, blocks replay.Blocks) error {
 }
 
 // kinds describes the operations of the problem, for errors.
-func (v *offloadReplay) kinds() string {
-	if v.activation {
+func kinds(activation bool) string {
+	if activation {
 		return fmt.Sprintf("%s, %s, %s and %s", plan.OpFAll, plan.OpB, plan.OpO, plan.OpP)
 	}
 	return fmt.Sprintf("%s, %s, %s, %s, %s, %s and %s", plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpD, plan.OpO, plan.OpP)
