@@ -211,6 +211,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
+			options.Known = formulate.KnownPlans(problem)
 			limit, err := platform.ParseTimeLimit(timeLimit)
 			if err != nil {
 				return usagef("--time-limit: %v", err)

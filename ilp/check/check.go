@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
@@ -32,6 +33,14 @@ type Options struct {
 	// Grow continues after Cases until the context ends, with one layer more every Cases instances, up to the
 	// subject's Most.
 	Grow bool
+	// Known returns plans that methods have for an instance, at best of large ones, whether or not they are valid; nil: none.
+	Known func(context.Context, *testcase.Trial) []KnownPlan
+}
+
+// KnownPlan is a plan and the method that made it.
+type KnownPlan struct {
+	Method string
+	Plan   *plan.Plan
 }
 
 // DefaultCases is the meaning of Options.Cases = 0.
@@ -51,7 +60,9 @@ type Report struct {
 	// Starts, Plans and Hints count the plans converted to starts, the plans of solutions replayed, and the hints
 	// derived from solutions. They are 0 where a formulation has none.
 	Starts, Plans, Hints int
-	Failures             []Failure
+	// Large is the number of instances, beyond exhaustive search, on which Known plans were tried.
+	Large    int
+	Failures []Failure
 }
 
 // Counterexample is an instance on which a formulation fails.
@@ -60,6 +71,7 @@ type Counterexample struct {
 	about   *testcase.Subject
 	Optimum float64    // by exhaustive search, seconds; +Inf: infeasible
 	Plan    *plan.Plan // an optimal plan; nil: infeasible
+	Method  string     // that made the plan, of which Optimum is then the objective; "": exhaustive search
 	Detail  string
 }
 
@@ -72,6 +84,9 @@ func (x *Counterexample) String() string {
 	s := x.about.Text(&x.Trial, x.Plan)
 	if math.IsInf(x.Optimum, 1) {
 		return s + "no plan; " + x.Detail
+	}
+	if x.Method != "" {
+		return s + fmt.Sprintf("plan of %s %g; %s", x.Method, x.Optimum, x.Detail)
 	}
 	return s + fmt.Sprintf("optimum %g; %s", x.Optimum, x.Detail)
 }
@@ -98,6 +113,8 @@ const (
 	Disagree   FailureKind = "backends disagree"
 	Unsolved   FailureKind = "not solved"
 	Panics     FailureKind = "panics"
+	KnownStart FailureKind = "the plan of a heuristic is no solution"
+	KnownAbove FailureKind = "the relaxation is above the plan of a heuristic"
 	Weaker     FailureKind = "equal to the optimum less often than when it was entered: the bound got weaker"
 )
 
@@ -115,6 +132,7 @@ const small = 3
 //   - Plans of solutions must be valid. Those of formulations without a promise must attain their objective; those
 //     of exact ones must be optimal. Unless the promise is Nothing, they must be starts, too.
 //   - Hints must give a finite value for every operation.
+//   - On larger instances valid plans of methods, Options.Known, must be starts, and no better than the relaxation.
 //
 // When ctx ends, the check ends and reports the instances so far.
 func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject, backends []solvers.Backend, o Options) (*Report, error) {
@@ -133,7 +151,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 			about.Units, about.Most)
 	}
 	report := &Report{Formulation: f}
-	k := &checker{ctx: ctx, f: f, about: about, without: o.Without, report: report}
+	k := &checker{ctx: ctx, f: f, about: about, without: o.Without, report: report, known: o.Known}
 	for _, b := range backends {
 		report.Backends = append(report.Backends, b.Name())
 	}
@@ -145,6 +163,9 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 		}
 		if n == o.Cases {
 			report.First = report.Tight
+			if err := k.tryLarge(o); err != nil {
+				return nil, err
+			}
 		}
 		units := 1 + n%layers
 		report.Layers = max(report.Layers, units)
@@ -178,6 +199,9 @@ func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject
 	}
 	if !o.Grow {
 		report.First = report.Tight
+		if err := k.tryLarge(o); err != nil {
+			return nil, err
+		}
 	}
 	report.expect(o, report.Cases)
 	return report, k.unseen()
@@ -206,6 +230,113 @@ type checker struct {
 	without  []string // groups to leave out
 	groups   []string // groups of the models so far
 	report   *Report  // its counts of starts, plans and hints are updated
+	known    func(context.Context, *testcase.Trial) []KnownPlan
+}
+
+// large are the sizes of instances that exhaustive search does not take, each tried twice; relaxations are given up after
+// largeTime.
+var large = [...]int{10, 15, 25, 40}
+
+const largeTime = time.Second
+
+// tryLarge compares the formulation with plans of methods on larger instances: a valid plan must be a start without
+// violations where it can be a start at all, and no better than the relaxation. It ends with the context.
+func (k *checker) tryLarge(o Options) error {
+	promised := k.f.Promise == formulation.Equal || k.f.Promise == formulation.LowerBound
+	if k.known == nil || !promised || len(k.backends) == 0 {
+		return nil
+	}
+	rng := rand.New(rand.NewPCG(o.Seed, 1))
+	for n := range 2 * len(large) {
+		trial, err := k.about.Random(rng, large[n/2])
+		if err != nil { // beyond what the generator makes
+			return nil
+		}
+		x := &Counterexample{Trial: *trial, about: k.about}
+		kind, _, err := k.tryKnown(x)
+		switch {
+		case k.ctx.Err() != nil:
+			return nil
+		case errors.Is(err, formulation.ErrInstance), errors.Is(err, formulation.ErrTooLong):
+			continue
+		case err != nil:
+			return err
+		case kind != "":
+			if err := k.add(k.report, kind, x); err != nil {
+				return err
+			}
+		}
+		if x.Method != "" { // a plan was compared
+			k.report.Large++
+		}
+	}
+	return nil
+}
+
+// tryKnown is try with the plans that methods have, in place of exhaustive search.
+func (k *checker) tryKnown(x *Counterexample) (kind FailureKind, tight bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			kind, err = Panics, nil
+			x.Method, x.Detail = "a heuristic", fmt.Sprintf("panic: %v", p)
+		}
+	}()
+	program, err := k.f.Build(x.In, x.Platform, nil)
+	if errors.As(err, new(*plan.Infeasible)) {
+		return "", false, nil
+	}
+	if err == nil {
+		err = k.ablate(program)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	bound, err := k.relaxation(program)
+	if err != nil {
+		return "", false, err
+	}
+	for _, known := range k.known(k.ctx, &x.Trial) {
+		r, err := verify.Replay(x.In, known.Plan)
+		if err != nil || !r.Valid() || k.about.Covers != nil && !k.about.Covers(&x.Trial, known.Plan) {
+			continue
+		}
+		x.Plan, x.Method, x.Optimum = known.Plan, known.Method, r.Objective(known.Plan.Problem)
+		if bound > x.Optimum && !Same(bound, x.Optimum) {
+			x.Detail = fmt.Sprintf("relaxation %g", bound)
+			return KnownAbove, false, nil
+		}
+		if program.Start == nil {
+			continue
+		}
+		if start, err := program.Start(known.Plan); err == nil { // else the plan has no form that this model has
+			if v := program.Model.Violations(start, CheckTolerance); len(v) > 0 {
+				x.Detail = v[0].String()
+				return KnownStart, false, nil
+			}
+		}
+	}
+	return "", false, nil
+}
+
+// relaxation returns the optimum of the linear relaxation, −∞ if it takes too long.
+func (k *checker) relaxation(program *formulation.Program) (float64, error) {
+	d := program.Model.Data()
+	d.Integer = make([]bool, len(d.Integer))
+	ctx, cancel := context.WithTimeout(k.ctx, largeTime)
+	defer cancel()
+	r, err := k.backends[0].Solve(ctx, milp.FromData(d), solvers.Options{})
+	switch {
+	case ctx.Err() != nil:
+		return math.Inf(-1), nil
+	case err != nil:
+		return 0, err
+	case r.Status == solvers.Infeasible:
+		return math.Inf(1), nil
+	case r.Status != solvers.Optimal:
+		return math.Inf(-1), nil
+	}
+	value, _ := r.Objective()
+	return program.Objective(value), nil
 }
 
 // unseen returns an error for a group in without that no model had.
@@ -257,8 +388,12 @@ func (k *checker) add(report *Report, kind FailureKind, x *Counterexample) error
 func (k *checker) shrink(x *Counterexample, kind FailureKind) (*Counterexample, error) {
 next:
 	for {
+		try := k.try
+		if x.Method != "" {
+			try = k.tryKnown
+		}
 		for _, y := range k.smaller(x) {
-			switch found, _, err := k.try(y); {
+			switch found, _, err := try(y); {
 			case errors.Is(err, errStopped):
 				return x, nil
 			case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, formulation.ErrInstance):

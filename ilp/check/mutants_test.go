@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/formulate"
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -174,6 +175,57 @@ var mutants = []mutant{
 	{"a decoder that panics", "checkmate", nil, func(p *formulation.Program) {
 		p.Plan = func(x []float64) (*plan.Plan, error) { return nil, []error{nil}[len(x)] }
 	}},
+}
+
+// A mistake that only instances beyond exhaustive search show is found by the plans of heuristics, which no right formulation
+// excludes.
+func TestPlansOfHeuristics(t *testing.T) {
+	testfile.Long(t)
+	backend := highs.New()
+	large, spoilt := 0, 0
+	for _, f := range ilp.Formulations() {
+		problem, err := catalog.FindProblem(f.Problem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		about := problem.SubjectOf(f)
+		if about == nil || f.Promise == formulation.Nothing {
+			continue
+		}
+		o := check.Options{Cases: 1, Known: formulate.KnownPlans(problem)}
+		r, err := check.Run(t.Context(), f, about, []solvers.Backend{backend}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		large += r.Large
+		for _, x := range r.Failures {
+			t.Errorf("%s: %s: %v", f.Name, x.Kind, &x.Smallest)
+		}
+		searched := map[string]int{"weights-nested": 150, "checkmate-strong": 60, "swap": 60, "placement-orders": 15, "flush-orders": 30}[f.Name]
+		if searched == 0 {
+			continue
+		}
+		f = ilptest.Spoilt(f, func(d *milp.Data) {
+			if len(d.Cost) > searched {
+				scaled(1.5)(d)
+				each("", func(d *milp.Data, i int) { tighten(d, i, 1) })(d)
+			}
+		}, nil)
+		if r, err = check.Run(t.Context(), f, about, []solvers.Backend{backend}, o); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Failures) == 0 || r.Failures[0].Kind != check.KnownAbove && r.Failures[0].Kind != check.KnownStart {
+			t.Errorf("%s, wrong on large instances: %+v", f.Name, r.Failures)
+			continue
+		}
+		if text := r.Failures[0].Smallest.String(); !strings.Contains(text, "plan of ") {
+			t.Errorf("%s: %s", f.Name, text)
+		}
+		spoilt++
+	}
+	if large < 80 || spoilt != 5 {
+		t.Errorf("%d large instances, %d mistakes found", large, spoilt)
+	}
 }
 
 // Of the planted mistakes the check finds all but one at least.

@@ -1,12 +1,17 @@
 package formulate
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/ilp/check"
 	"workbench/model/platform"
+	"workbench/model/testcase"
 )
 
 // Check is the result of a check of a formulation.
@@ -23,6 +28,7 @@ type Check struct {
 	Plans       int      `json:"plans"`   // plans of solutions that were replayed
 	Hints       int      `json:"hints"`   // hints derived from solutions
 	Layers      int      `json:"layers"`  // of the largest instances
+	Large       int      `json:"large"`   // instances beyond exhaustive search, with plans of heuristics
 	// First is Equal of the first instances, which are the same on every machine. Expected is its value when the
 	// formulation was added; 0: not known.
 	First    int       `json:"first_equal"`
@@ -43,12 +49,30 @@ func CheckOf(r *check.Report, without []string) *Check {
 		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...),
 		Backends: r.Backends,
 		Cases:    r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints,
-		Layers: r.Layers, First: r.First, Expected: r.Expected, Failures: []Failure{},
+		Layers: r.Layers, Large: r.Large, First: r.First, Expected: r.Expected, Failures: []Failure{},
 	}
 	for _, f := range r.Failures {
 		c.Failures = append(c.Failures, Failure{string(f.Kind), f.Count, f.Smallest.String()})
 	}
 	return c
+}
+
+// KnownPlans returns, of an instance, the plans of a problem's heuristics that need no backend.
+func KnownPlans(p *solve.Problem) func(context.Context, *testcase.Trial) []check.KnownPlan {
+	return func(ctx context.Context, t *testcase.Trial) (list []check.KnownPlan) {
+		in := &solve.Instance{Instance: t.In, Name: "random"}
+		for _, m := range catalog.MethodsFor(p, in) {
+			if m.Kind != solve.Heuristic || m.Solver {
+				continue
+			}
+			s := solve.Setting{Time: time.Second / 4, Threads: 1}
+			s.Platform = t.Platform
+			if r := solve.Run(ctx, p, m, in, s); r.Plan != nil {
+				list = append(list, check.KnownPlan{Method: m.Name, Plan: r.Plan})
+			}
+		}
+		return list
+	}
 }
 
 // Text prints the number of instances, how often the optima agree, and each kind of failure with its smallest
@@ -65,6 +89,9 @@ func (c *Check) Text(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  tried: %s as starts, %s and %s of solutions\n", platform.Count(c.Starts, "plan"), platform.Count(c.Plans, "plan"),
 		platform.Count(c.Hints, "hint"))
+	if c.Large > 0 {
+		fmt.Fprintf(w, "  tried: plans of heuristics on %s beyond exhaustive search\n", platform.Count(c.Large, "instance"))
+	}
 	if c.Skipped > 0 {
 		fmt.Fprintf(w, "  too hard for exhaustive search: %d\n", c.Skipped)
 	}
