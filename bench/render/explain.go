@@ -17,8 +17,7 @@ const explainedShares = 8
 // about ten lines.
 func Explain(w io.Writer, p *solve.Problem, r *solve.Result) {
 	if b := r.Bound; b != nil && len(b.Why) == 0 {
-		fmt.Fprintf(w, "\nwhy %s holds for every plan: %s, which is no search; docs/bounds.md says where its proof is\n", p.Write(b.Value),
-			ProvedBy(b))
+		fmt.Fprintf(w, "\nwhy %s holds for every plan: %s; docs/bounds.md says where its proof is\n", p.Write(b.Value), ProvedBy(b))
 	}
 	for _, x := range r.Explanations {
 		of := "every plan"

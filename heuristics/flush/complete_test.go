@@ -95,3 +95,22 @@ func TestCompleteSearch(t *testing.T) {
 		})
 	}
 }
+
+// A complete search that proves no more than the bound that it began with is not credited with it.
+func TestBoundOfSearchThatProvedNothing(t *testing.T) {
+	t.Parallel()
+	in := &stages.Partition{Name: "zero-bubble"}
+	for range 4 {
+		in.Stages = append(in.Stages, stages.Stage{
+			ForwardTime: 5, BackwardTime: 6, WeightTime: 4, ForwardMemory: 2, BackwardMemory: -1, WeightMemory: -1,
+		})
+	}
+	v, err := flush.New(in, platform.Platform{Memory: 5, MicroBatches: 7, Placement: plan.VShaped})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := heuristics.Exact(t.Context(), v, heuristics.Goal{Bound: v.Bound().Value, Steps: 100, Conflicts: 1})
+	if f.By != "one-machine of gpu1" || f.Why != nil {
+		t.Errorf("bound %v by %q, because of %v; want the one-machine bound of gpu1", f.Bound, f.By, f.Why)
+	}
+}

@@ -37,8 +37,9 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 		var proved float64
 		var why proof.Tally
 		s, proved, why = complete(ctx, v, s, max(g.Bound, f.Bound), most, g.OnProgress)
-		if f.Order = s.Order; proved > max(g.Bound, f.Bound) {
-			f.Bound, f.By, f.Why = proved*(1-rounding), "complete search of start times", why.Shares()
+		f.Order = s.Order
+		if b := proved * (1 - rounding); b > max(g.Bound, f.Bound) { // otherwise the search has proved nothing new
+			f.Bound, f.By, f.Why = b, "complete search of start times", why.Shares()
 		}
 	}
 	if closed() {
