@@ -14,7 +14,7 @@ const (
 	curveHeight = 150
 	panelHeight = 46
 	panelGap    = 10
-	columnGap   = 60
+	columnGap   = 80
 )
 
 // memory is what devices hold over time, all in one scale, each part on top of the one before.
@@ -133,14 +133,18 @@ func (m *memory) draw(v *view, y float64, columns int) {
 	picture.UpName(v, 14, picture.Axis{From: y + high, To: y}, "memory ("+unit.Name+")")
 	width := (whole.To - whole.From - float64(columns-1)*columnGap) / float64(columns)
 	rows := (len(m.devices) + columns - 1) / columns
-	for i := range m.devices {
-		v.time.From = whole.From + float64(i/rows)*(width+columnGap)
-		v.time.To = v.time.From + width
-		at := y + float64(i%rows)*(m.panel()+panelGap)
-		if columns > 1 && (i%rows == rows-1 || i == len(m.devices)-1) {
-			v.time.Across(v, y-3, at+m.panel(), int(width/90), "time ("+v.unit.Name+")")
+	for _, axes := range []bool{true, false} { // grid lines are below all devices
+		for i := range m.devices {
+			v.time.From = whole.From + float64(i/rows)*(width+columnGap)
+			v.time.To = v.time.From + width
+			at := y + float64(i%rows)*(m.panel()+panelGap)
+			switch last := i%rows == rows-1 || i == len(m.devices)-1; {
+			case !axes:
+				m.device(v, &m.devices[i], at, unit)
+			case columns > 1 && last:
+				v.time.Across(v, y-3, at+m.panel(), int(width/90), "time ("+v.unit.Name+")")
+			}
 		}
-		m.device(v, &m.devices[i], at, unit)
 	}
 	v.time = whole
 }
