@@ -85,16 +85,12 @@ func (s split) optimum() float64   { return 0 }
 // bigSwitch pays 10 to switch y on, y ≤ 1e7·on, and wants y ≥ 8. A library that
 // uses up its tolerance switches on by 8e-7 and pays nothing.
 func bigSwitch(h *harness) error {
-	m := newModel("switch")
-	y, on := m.col(milp.Continuous, 0, 1e7), m.col(milp.Binary, 0, 1)
-	m.row(-inf, 0, term(1, y), term(-1e7, on))
-	m.row(8, inf, term(1, y))
-	m.min(0, term(1, y), term(10, on))
-	r, err := h.optimum(m.Model, solvers.Options{}, 18)
+	m := text("min y + 10 on; st; y - 1e7 on <= 0; y >= 8; bounds; y <= 1e7; bin; on")
+	r, err := h.optimum(m, solvers.Options{}, 18)
 	if err != nil {
 		return err
 	}
-	if x, _ := r.Solution(); x[on.Index()] != 1 {
+	if x, _ := r.Solution(); x[1] != 1 {
 		return errors.New("switched on by less than 1")
 	}
 	return nil

@@ -65,17 +65,17 @@ func limitCases() []testCase {
 		{"limit/deadline passed before the start", func(h *harness) error {
 			ctx, cancel := context.WithDeadline(h.ctx, time.Unix(1, 0))
 			defer cancel()
-			return h.stopped(ctx, pick(), solvers.Options{}, solvers.Time, solvers.NoSolution)
+			return h.stopped(ctx, text(pick), solvers.Options{}, solvers.Time, solvers.NoSolution)
 		}},
 		{"limit/cancelled before the start", func(h *harness) error {
 			ctx, cancel := context.WithCancel(h.ctx)
 			cancel()
-			return h.stopped(ctx, pick(), solvers.Options{}, solvers.Cancelled, solvers.NoSolution)
+			return h.stopped(ctx, text(pick), solvers.Options{}, solvers.Cancelled, solvers.NoSolution)
 		}},
 		{"limit/cancelled", cancelled},
 		{"limit/cancelled from progress", cancelledFromProgress},
 		{"limit/time does not spoil a quick solve", func(h *harness) error {
-			_, err := h.optimum(pick(), solvers.Options{Time: time.Hour}, 11)
+			_, err := h.optimum(text(pick), solvers.Options{Time: time.Hour}, 11)
 			return err
 		}},
 		{"limit/nodes", func(h *harness) error {

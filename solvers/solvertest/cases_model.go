@@ -12,28 +12,32 @@ import (
 // modelCases are about what a model may look like.
 func modelCases() []testCase {
 	return []testCase{
-		{"model/lp", solved(3.5, lp)},
-		{"model/integers", solved(11, pick)},
+		{"model/lp", optimal(3.5, lp)},
+		{"model/integers", optimal(11, pick)},
 		{"model/duplicate columns in a row are summed", solved(2, duplicates)},
 		{"model/x minus x leaves nothing", solved(10, cancelling)},
 		{"model/rows without entries", solved(3, emptyRows)},
-		{"model/no rows", solved(-11, noRows)},
+		{"model/no rows", optimal(-11, "min x - 2y + z + 1; st; bounds; -2 <= x <= 4; -2 <= y <= 4; -2 <= z <= 4; int; x y z")},
 		{"model/no columns", noColumns},
-		{"model/offset with max", solved(111, offsetMax)},
-		{"model/zero objective", solved(0, zeroObjective)},
-		{"model/free rows and infinite sides", solved(5, freeRows)},
+		{"model/offset with max", optimal(111, "max 3x + 2y + 100; st; x + y <= 4; x <= 3; bounds; x <= 4; y <= 4; int; x y")},
+		{"model/zero objective", optimal(0, "min 0x + 0y + 0z; st; x + y + z = 2; bin; x y z")},
+		{"model/free rows and infinite sides", optimal(5, "max x + y; st; -inf <= x + y <= inf; x <= 3; -y >= -2; -inf <= 7x <= inf")},
 		{"model/huge numbers are infinite", solved(5, hugeBounds)},
-		{"model/ranged row, upper side active", solved(7, func() *milp.Model { return ranged(-1) })},
-		{"model/ranged row, lower side active", solved(3, func() *milp.Model { return ranged(1) })},
-		{"model/equalities", solved(6, equalities)},
-		{"model/negative bounds", solved(-12, negativeBounds)},
-		{"model/free columns", solved(-3, freeColumns)},
-		{"model/column with an upper bound only", solved(-4, upperOnly)},
-		{"model/fixed columns", solved(12, fixedColumns)},
-		{"model/fractional bounds of integers", solved(3, fractionalBounds)},
-		{"model/computed bounds of integers", solved(3, computedBounds)},
-		{"model/tiny entry that matters nothing", solved(2, func() *milp.Model { return tiny(10) })},
-		{"model/tiny entry that matters is refused", badModel(func() *milp.Model { return tiny(1e12) })},
+		{"model/ranged row, upper side active", optimal(7, "max x + y; st; 3 <= x + y <= 7; bounds; x <= 10; y <= 10")},
+		{"model/ranged row, lower side active", optimal(3, "min x + y; st; 3 <= x + y <= 7; bounds; x <= 10; y <= 10")},
+		{"model/equalities", optimal(6, // at (1, 2, 3) only
+			"min x + y + z; st; x + y + z = 6; y + z = 5; y - z = -1; x + y + z = 6; bounds; x free; y free; z free")},
+		{"model/negative bounds", optimal(-12, "min x + y; st; x + y >= -12.5; bounds; -7 <= x <= -2; -7 <= y <= -2; int; x y")},
+		{"model/free columns", optimal(-3, "min x; st; x - y >= -4; y >= 1; bounds; x free; bin; y")},
+		{"model/column with an upper bound only", optimal(-4, "min x; st; x >= -4; bounds; -inf <= x <= -2")},
+		{"model/fixed columns", optimal(12, "max x + 2y + z; st; x + 2y + z <= 12; bounds; x = 3; y = 2.5; z <= 20; int; x z")},
+		{"model/fractional bounds of integers", optimal(3, // of 1 and 2
+			"max x + y; st; -inf <= x + y <= inf; y - x = 1; bounds; 0.3 <= x <= 2.7; 0.3 <= y <= 2.7; int; x y")},
+		{"model/computed bounds of integers", optimal(3, "max x; st; bounds; x <= 2.9999999999; int; x")},
+		{"model/tiny entry that matters nothing", optimal(2, "max y; st; 1e-12 x + y <= 2; bounds; x <= 10; y <= 5")},
+		{"model/tiny entry that matters is refused", badModel(func() *milp.Model {
+			return text("max y; st; 1e-12 x + y <= 2; bounds; x <= 1e12; y <= 5")
+		})},
 		{"model/entry too large is refused", badModel(func() *milp.Model {
 			m := newModel("entry 1e16")
 			m.row(0, 1, term(1e16, m.col(milp.Continuous, 0, 1)))
@@ -45,7 +49,8 @@ func modelCases() []testCase {
 			return m.Model
 		})},
 		{"model/mistakes are refused", mistakes},
-		{"model/mixed scales", solved(2_000_003.5, mixedScales)},
+		{"model/mixed scales", optimal(2_000_003.5, // x megabytes moved by y transfers
+			"min x + y + 1.5z; st; x >= 2e6; x - 1e6 y <= 0; 1e-3 y + 1.5e-3 z >= 3.5e-3; z <= 1; bounds; x <= 1e9; y <= 10; z <= 1; int; y")},
 		{"model/plain data and back", roundTrip},
 		{"model/rows that bind if a binary is 1", solved(7, func() *milp.Model { return conditional(false) })},
 		{"model/rows that bind if a binary is 0", solved(7, func() *milp.Model { return conditional(true) })},
@@ -73,30 +78,16 @@ func solved(want float64, build func() *milp.Model) func(*harness) error {
 	}
 }
 
+// optimal is a case that expects an optimum of a model in LP format.
+func optimal(want float64, lp string) func(*harness) error {
+	return solved(want, func() *milp.Model { return text(lp) })
+}
+
 // badModel is a case that expects a refusal of the model.
 func badModel(build func() *milp.Model) func(*harness) error {
 	return func(h *harness) error {
 		return h.refused(build(), solvers.Options{}, solvers.ErrModel)
 	}
-}
-
-// lp is min −x − y, x + 2y ≤ 4, 3x + y ≤ 6, plus 6.3: −2.8 at (1.6, 1.2).
-func lp() *milp.Model {
-	m := newModel("lp")
-	v := m.cols(2, milp.Continuous, 0, inf)
-	m.row(-inf, 4, term(1, v[0]), term(2, v[1]))
-	m.row(-inf, 6, term(3, v[0]), term(1, v[1]))
-	m.min(6.3, term(-1, v[0]), term(-1, v[1]))
-	return m.Model
-}
-
-// pick is max 3x + 2y, x + y ≤ 4, x ≤ 3: 11 at (3, 1).
-func pick() *milp.Model {
-	m := newModel("pick")
-	x, y := m.col(milp.Integer, 0, 3), m.col(milp.Integer, 0, 4)
-	m.row(-inf, 4, term(1, x), term(1, y))
-	m.max(0, term(3, x), term(2, y))
-	return m.Model
 }
 
 // duplicates has x + x + y − 3x + 3x ≥ 4, that is 2x + y ≥ 4, and the objective
@@ -130,13 +121,6 @@ func emptyRows() *milp.Model {
 	return m.Model
 }
 
-func noRows() *milp.Model {
-	m := newModel("no rows")
-	v := m.cols(3, milp.Integer, -2, 4)
-	m.min(1, term(1, v[0]), term(-2, v[1]), term(1, v[2]))
-	return m.Model
-}
-
 func noColumns(h *harness) error {
 	m := newModel("no columns")
 	m.row(-1, 1)
@@ -151,135 +135,12 @@ func noColumns(h *harness) error {
 	return nil
 }
 
-func offsetMax() *milp.Model {
-	m := newModel("offset")
-	v := m.cols(2, milp.Integer, 0, 4)
-	m.row(-inf, 4, term(1, v[0]), term(1, v[1]))
-	m.row(-inf, 3, term(1, v[0]))
-	m.max(100, term(3, v[0]), term(2, v[1]))
-	return m.Model
-}
-
-func zeroObjective() *milp.Model {
-	m := newModel("zero objective")
-	v := m.cols(3, milp.Binary, 0, 1)
-	m.row(2, 2, ones(v)...)
-	return m.Model
-}
-
-func freeRows() *milp.Model {
-	m := newModel("free rows")
-	v := m.cols(2, milp.Continuous, 0, inf)
-	m.row(-inf, inf, term(1, v[0]), term(1, v[1]))
-	m.row(-inf, 3, term(1, v[0]))
-	m.row(-2, inf, term(-1, v[1]))
-	m.row(-inf, inf, term(7, v[0]))
-	m.max(0, ones(v)...)
-	return m.Model
-}
-
 func hugeBounds() *milp.Model {
 	m := newModel("huge bounds")
 	v := m.cols(2, milp.Continuous, -1e30, 1e25)
 	m.row(-1e20, 3, term(1, v[0]))
 	m.row(-1e300, 2, term(1, v[1]))
 	m.max(0, ones(v)...)
-	return m.Model
-}
-
-func ranged(sense float64) *milp.Model {
-	m := newModel("ranged")
-	v := m.cols(2, milp.Continuous, 0, 10)
-	m.row(3, 7, ones(v)...)
-	if sense < 0 {
-		m.max(0, ones(v)...)
-	} else {
-		m.min(0, ones(v)...)
-	}
-	return m.Model
-}
-
-// equalities has the one solution (1, 2, 3).
-func equalities() *milp.Model {
-	m := newModel("equalities")
-	v := m.cols(3, milp.Continuous, -inf, inf)
-	m.row(6, 6, ones(v)...)
-	m.row(5, 5, term(1, v[1]), term(1, v[2]))
-	m.row(-1, -1, term(1, v[1]), term(-1, v[2]))
-	m.row(6, 6, ones(v)...)
-	m.min(0, ones(v)...)
-	return m.Model
-}
-
-func negativeBounds() *milp.Model {
-	m := newModel("negative bounds")
-	v := m.cols(2, milp.Integer, -7, -2)
-	m.row(-12.5, inf, ones(v)...)
-	m.min(0, ones(v)...)
-	return m.Model
-}
-
-func freeColumns() *milp.Model {
-	m := newModel("free columns")
-	x, y := m.col(milp.Continuous, -inf, inf), m.col(milp.Binary, 0, 1)
-	m.row(-4, inf, term(1, x), term(-1, y))
-	m.row(1, inf, term(1, y))
-	m.min(0, term(1, x))
-	return m.Model
-}
-
-func upperOnly() *milp.Model {
-	m := newModel("upper only")
-	x := m.col(milp.Continuous, -inf, -2)
-	m.row(-4, inf, term(1, x))
-	m.min(0, term(1, x))
-	return m.Model
-}
-
-func fixedColumns() *milp.Model {
-	m := newModel("fixed columns")
-	x, y, z := m.col(milp.Integer, 3, 3), m.col(milp.Continuous, 2.5, 2.5), m.col(milp.Integer, 0, 20)
-	m.row(-inf, 12, term(1, x), term(2, y), term(1, z))
-	m.max(0, term(1, x), term(2, y), term(1, z))
-	return m.Model
-}
-
-// fractionalBounds allows 1 and 2: 3 is the sum of the least and the greatest.
-func fractionalBounds() *milp.Model {
-	m := newModel("fractional bounds")
-	v := m.cols(2, milp.Integer, 0.3, 2.7)
-	m.row(-inf, inf, ones(v)...)
-	m.row(1, 1, term(1, v[1]), term(-1, v[0]))
-	m.max(0, ones(v)...)
-	return m.Model
-}
-
-// computedBounds has an upper bound of 3 less rounding errors.
-func computedBounds() *milp.Model {
-	m := newModel("computed bounds")
-	x := m.col(milp.Integer, 0, 2.9999999999)
-	m.max(0, term(1, x))
-	return m.Model
-}
-
-// tiny has 1e-12·x + y ≤ 2 for x up to upper.
-func tiny(upper float64) *milp.Model {
-	m := newModel("tiny entry")
-	x, y := m.col(milp.Continuous, 0, upper), m.col(milp.Continuous, 0, 5)
-	m.row(-inf, 2, term(1e-12, x), term(1, y))
-	m.max(0, term(1, y))
-	return m.Model
-}
-
-// mixedScales counts bytes, seconds and units: x megabytes moved by y transfers.
-func mixedScales() *milp.Model {
-	m := newModel("mixed scales")
-	x, y, z := m.col(milp.Continuous, 0, 1e9), m.col(milp.Integer, 0, 10), m.col(milp.Continuous, 0, 1)
-	m.row(2e6, inf, term(1, x))
-	m.row(-inf, 0, term(1, x), term(-1e6, y))
-	m.row(3.5e-3, inf, term(1e-3, y), term(1e-3, z), term(5e-4, z))
-	m.row(-inf, 1, term(1, z))
-	m.min(0, term(1, x), term(1, y), term(1.5, z))
 	return m.Model
 }
 

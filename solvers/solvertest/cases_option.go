@@ -20,21 +20,16 @@ func optionCases() []testCase {
 		{"option/relax", relax},
 		{"option/seed repeats", seedRepeats},
 		{"option/threads 2, 1, 2", threads},
-		{"option/memory to spare", func(h *harness) error {
-			_, err := h.optimum(pick(), solvers.Options{Memory: 4 << 30}, 11)
-			return err
-		}},
+		{"option/memory to spare", picked(solvers.Options{Memory: 4 << 30})},
 		{"option/unknown raw option", func(h *harness) error {
-			return h.refused(pick(), solvers.Options{Raw: map[string]string{"no_such_option": "1"}}, solvers.ErrOption, solvers.ErrUnsupported)
+			unknown := solvers.Options{Raw: map[string]string{"no_such_option": "1"}}
+			return h.refused(text(pick), unknown, solvers.ErrOption, solvers.ErrUnsupported)
 		}},
-		{"option/explicit defaults", func(h *harness) error {
-			_, err := h.optimum(pick(), solvers.Options{
-				RelGap: solvers.Some(0.), AbsGap: solvers.Some(0.), Threads: solvers.Some(1), Seed: solvers.Some(0),
-			}, 11)
-			return err
-		}},
+		{"option/explicit defaults", picked(solvers.Options{
+			RelGap: solvers.Some(0.), AbsGap: solvers.Some(0.), Threads: solvers.Some(1), Seed: solvers.Some(0),
+		})},
 		{"repeat/same model twice", func(h *harness) error {
-			m := pick()
+			m := text(pick)
 			for range 2 {
 				if _, err := h.optimum(m, solvers.Options{}, 11); err != nil {
 					return err
@@ -45,6 +40,14 @@ func optionCases() []testCase {
 		{"repeat/two models in turn", interleaved},
 		{"repeat/infeasible between", infeasibleBetween},
 		{"repeat/eight at once", eightAtOnce},
+	}
+}
+
+// picked is a case of pick with options that do not matter.
+func picked(o solvers.Options) func(*harness) error {
+	return func(h *harness) error {
+		_, err := h.optimum(text(pick), o, 11)
+		return err
 	}
 }
 
@@ -64,7 +67,7 @@ func outOfRange(h *harness) error {
 		{Start: []float64{1}},
 		{Start: []float64{}},
 	} {
-		if err := h.refused(pick(), o, solvers.ErrOption); err != nil {
+		if err := h.refused(text(pick), o, solvers.ErrOption); err != nil {
 			return fmt.Errorf("%+v: %w", o, err)
 		}
 	}
@@ -73,14 +76,11 @@ func outOfRange(h *harness) error {
 
 // relax solves the relaxation of an infeasible integer model, which has one.
 func relax(h *harness) error {
-	m := newModel("half")
-	v := m.cols(2, milp.Binary, 0, 1)
-	m.row(1, 1, sum([]float64{2, 2}, v)...)
-	m.max(0, ones(v)...)
-	if _, err := h.optimum(m.Model, solvers.Options{Relax: true}, 0.5); err != nil {
+	m := text("max x + y; st; 2x + 2y = 1; bin; x y")
+	if _, err := h.optimum(m, solvers.Options{Relax: true}, 0.5); err != nil {
 		return err
 	}
-	_, err := h.status(m.Model, solvers.Options{}, solvers.Infeasible)
+	_, err := h.status(m, solvers.Options{}, solvers.Infeasible)
 	return err
 }
 
@@ -141,23 +141,14 @@ func interleaved(h *harness) error {
 // infeasibleBetween looks for values left over from the solve before.
 func infeasibleBetween(h *harness) error {
 	for range 2 {
-		if _, err := h.optimum(pick(), solvers.Options{}, 11); err != nil {
+		if _, err := h.optimum(text(pick), solvers.Options{}, 11); err != nil {
 			return err
 		}
-		if _, err := h.status(infeasiblePick(), solvers.Options{}, solvers.Infeasible); err != nil {
+		if _, err := h.status(text(infeasiblePick), solvers.Options{}, solvers.Infeasible); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// infeasiblePick is pick with x + y ≥ 8 instead.
-func infeasiblePick() *milp.Model {
-	m := newModel("infeasible pick")
-	x, y := m.col(milp.Integer, 0, 3), m.col(milp.Integer, 0, 4)
-	m.row(8, inf, term(1, x), term(1, y))
-	m.max(0, term(3, x), term(2, y))
-	return m.Model
 }
 
 // eightAtOnce solves three models in eight goroutines, each result being equal
@@ -205,10 +196,9 @@ func callbackCases() []testCase {
 		{"callback/every incumbent", everyIncumbent},
 		{"callback/panic in progress surfaces", panicSurfaces},
 		{"callback/log", logs},
-		{"callback/log writer that fails", func(h *harness) error {
-			_, err := h.optimum(pick(), solvers.Options{Log: writer(func([]byte) (int, error) { return 0, errors.New("disk full") })}, 11)
-			return err
-		}},
+		{"callback/log writer that fails", picked(solvers.Options{
+			Log: writer(func([]byte) (int, error) { return 0, errors.New("disk full") }),
+		})},
 		{"callback/log writer that panics", func(h *harness) error {
 			return surfaces(h, func(v any) solvers.Options {
 				return solvers.Options{Log: writer(func([]byte) (int, error) { panic(v) })}
@@ -268,7 +258,7 @@ func surfaces(h *harness, options func(v any) solvers.Options) error {
 	if took := time.Since(begin); took > 10*time.Second {
 		return fmt.Errorf("a panic ended the solve after %v", took)
 	}
-	_, err := h.optimum(pick(), solvers.Options{}, 11)
+	_, err := h.optimum(text(pick), solvers.Options{}, 11)
 	return err
 }
 

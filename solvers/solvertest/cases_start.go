@@ -32,7 +32,7 @@ func startCases() []testCase {
 
 // started solves pick, whose optimum no start may spoil.
 func started(h *harness, start []float64, want ...solvers.StartUse) error {
-	r, err := h.optimum(pick(), solvers.Options{Start: start}, 11)
+	r, err := h.optimum(text(pick), solvers.Options{Start: start}, 11)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func startCompleted(h *harness) error {
 
 func startUnchanged(h *harness) error {
 	start := []float64{2.0000001, nan}
-	if _, err := h.optimum(pick(), solvers.Options{Start: start}, 11); err != nil {
+	if _, err := h.optimum(text(pick), solvers.Options{Start: start}, 11); err != nil {
 		return err
 	}
 	if start[0] != 2.0000001 || !math.IsNaN(start[1]) {

@@ -16,83 +16,60 @@ func statusCases() []testCase {
 	// A library may stop at this much.
 	unbounded := []solvers.Status{solvers.Unbounded, solvers.InfeasibleOrUnbounded}
 	return []testCase{
-		{"status/infeasible rows", verdict(infeasible, func(m model) {
-			v := m.cols(2, milp.Continuous, 0, 10)
-			m.row(5, inf, ones(v)...)
-			m.row(-inf, 4, ones(v)...)
-			m.min(0, ones(v)...)
-		})},
-		{"status/infeasible by column bounds", verdict(infeasible, func(m model) {
-			v := m.cols(2, milp.Continuous, 0, 2)
-			m.row(5, inf, ones(v)...)
-		})},
-		{"status/infeasible in integers only", verdict(infeasible, func(m model) {
-			v := m.cols(3, milp.Binary, 0, 1)
-			m.row(3, 3, sum([]float64{2, 2, 2}, v)...)
-		})},
-		{"status/no integer within the bounds", verdict(infeasible, func(m model) {
-			m.col(milp.Continuous, 0, 1)
-			m.col(milp.Integer, 0.2, 0.8)
-		})},
-		{"status/bounds crossed", verdict(infeasible, func(m model) {
+		{"status/infeasible rows", judged(infeasible, "min x + y; st; x + y >= 5; x + y <= 4; bounds; x <= 10; y <= 10")},
+		{"status/infeasible by column bounds", judged(infeasible, "min 0x; st; x + y >= 5; bounds; x <= 2; y <= 2")},
+		{"status/infeasible in integers only", judged(infeasible, "min 0x; st; 2x + 2y + 2z = 3; bin; x y z")},
+		{"status/no integer within the bounds", judged(infeasible, "min 0x + 0y; st; bounds; x <= 1; 0.2 <= y <= 0.8; int; y")},
+		{"status/bounds crossed", verdict(infeasible, func() *milp.Model {
+			m := newModel("verdict")
 			m.min(0, term(1, m.col(milp.Continuous, 3, 2)))
+			return m.Model
 		})},
-		{"status/sides crossed", verdict(infeasible, func(m model) {
+		{"status/sides crossed", verdict(infeasible, func() *milp.Model {
+			m := newModel("verdict")
 			m.row(2, 1, term(1, m.col(milp.Continuous, 0, 3)))
+			return m.Model
 		})},
-		{"status/violated row without entries", verdict(infeasible, func(m model) {
+		{"status/violated row without entries", verdict(infeasible, func() *milp.Model {
+			m := newModel("verdict")
 			x := m.col(milp.Continuous, 0, 1)
 			m.row(1, inf)
 			m.min(0, term(1, x))
+			return m.Model
 		})},
-		{"status/violated row without columns", verdict(infeasible, func(m model) { m.row(1, inf) })},
-		{"status/infeasible and seemingly unbounded", verdict(infeasible, func(m model) {
-			x, y := m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, 1)
-			m.row(2, inf, term(1, y))
-			m.max(0, term(1, x))
-		}, solvers.InfeasibleOrUnbounded)},
-		{"status/unbounded lp", verdict(unbounded, func(m model) {
-			v := m.cols(2, milp.Continuous, 0, inf)
-			m.row(-inf, 1, term(1, v[0]), term(-1, v[1]))
-			m.max(0, ones(v)...)
+		{"status/violated row without columns", verdict(infeasible, func() *milp.Model {
+			m := newModel("verdict")
+			m.row(1, inf)
+			return m.Model
 		})},
-		{"status/unbounded below", verdict(unbounded, func(m model) {
-			v := m.cols(2, milp.Continuous, -inf, inf)
-			m.row(0, 0, term(1, v[0]), term(-1, v[1]))
-			m.min(0, term(2, v[0]), term(-1, v[1]))
-		})},
-		{"status/unbounded in a continuous column of a mip", verdict(unbounded, func(m model) {
-			x, y := m.col(milp.Integer, 0, 5), m.col(milp.Continuous, 0, inf)
-			m.row(1, inf, term(1, x), term(1, y))
-			m.max(0, term(1, x), term(1, y))
-		})},
-		{"status/unbounded in integers", verdict(unbounded, func(m model) {
-			v := m.cols(2, milp.Integer, 0, inf)
-			m.row(-inf, 1, term(1, v[0]), term(-1, v[1]))
-			m.max(0, ones(v)...)
-		})},
-		{"status/unbounded without rows", verdict(unbounded, func(m model) {
-			m.max(0, term(1, m.col(milp.Continuous, 0, inf)))
-		})},
+		{
+			"status/infeasible and seemingly unbounded",
+			judged(append(infeasible, solvers.InfeasibleOrUnbounded), "max x; st; y >= 2; bounds; y <= 1"),
+		},
+		{"status/unbounded lp", judged(unbounded, "max x + y; st; x - y <= 1")},
+		{"status/unbounded below", judged(unbounded, "min 2x - y; st; x - y = 0; bounds; x free; y free")},
+		{"status/unbounded in a continuous column of a mip", judged(unbounded, "max x + y; st; x + y >= 1; bounds; x <= 5; int; x")},
+		{"status/unbounded in integers", judged(unbounded, "max x + y; st; x - y <= 1; int; x y")},
+		{"status/unbounded without rows", judged(unbounded, "max x; st")},
 		{"status/duals", duals},
 		{"status/duals prove the optimum", dualsProve},
 		{"status/no duals of a mip", noDuals},
 	}
 }
 
+// judged is a case of a model in LP format that expects one of several verdicts.
+func judged(want []solvers.Status, lp string) func(*harness) error {
+	return verdict(want, func() *milp.Model { return text(lp) })
+}
+
 // verdict is a case that expects one of several verdicts.
-func verdict(want []solvers.Status, build func(model), more ...solvers.Status) func(*harness) error {
+func verdict(want []solvers.Status, build func() *milp.Model) func(*harness) error {
 	return func(h *harness) error {
-		m := newModel("verdict")
-		build(m)
-		r, err := h.status(m.Model, solvers.Options{}, append(want[:len(want):len(want)], more...)...)
-		if err != nil {
-			return err
+		r, err := h.status(build(), solvers.Options{}, want...)
+		if err == nil && r.BoundBy != "" {
+			err = fmt.Errorf("%v with bound %v", r.Status, r.Bound)
 		}
-		if r.BoundBy != "" {
-			return fmt.Errorf("%v with bound %v", r.Status, r.Bound)
-		}
-		return nil
+		return err
 	}
 }
 
@@ -261,7 +238,7 @@ func dualsFit(d milp.Data, y *solvers.Duals, sense, optimum float64, at []float6
 }
 
 func noDuals(h *harness) error {
-	r, err := h.optimum(pick(), solvers.Options{}, 11)
+	r, err := h.optimum(text(pick), solvers.Options{}, 11)
 	if err != nil {
 		return err
 	}

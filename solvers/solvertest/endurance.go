@@ -69,13 +69,13 @@ func Concurrent(t *testing.T, b solvers.Backend, m *milp.Model) {
 func cycle(h *harness, i int) error {
 	switch i % 8 {
 	case 0:
-		_, err := h.status(infeasiblePick(), solvers.Options{}, solvers.Infeasible)
+		_, err := h.status(text(infeasiblePick), solvers.Options{}, solvers.Infeasible)
 		return err
 	case 1:
 		return h.stopped(h.ctx, newMarketSplit(4, 30, int64(i)).slackModel(), solvers.Options{Time: time.Millisecond}, solvers.Time,
 			solvers.Feasible, solvers.NoSolution)
 	case 2:
-		_, err := h.optimum(lp(), solvers.Options{}, 3.5)
+		_, err := h.optimum(text(lp), solvers.Options{}, 3.5)
 		return err
 	}
 	k := newKnapsack(8, int64(i))

@@ -27,11 +27,7 @@ func RunLP(t *testing.T, e solvers.LPEngine, rays bool) {
 	t.Run("limits", func(t *testing.T) { lpLimits(t, e) })
 	t.Run("cutoff", func(t *testing.T) { lpCutoff(t, e) })
 	t.Run("maximise", func(t *testing.T) {
-		m := newModel("sold")
-		x := m.cols(2, milp.Continuous, 0, 4)
-		m.row(-inf, 5, ones(x)...)
-		m.max(1, term(3, x[0]), term(2, x[1]))
-		d := m.Data()
+		d := text("max 3x + 2y + 1; st; x + y <= 5; bounds; x <= 4; y <= 4").Data()
 		p := open(t, e, &d)
 		defer p.Close()
 		r, err := p.Solve(t.Context(), solvers.LPOptions{})
@@ -192,7 +188,7 @@ func lpLimits(t *testing.T, e solvers.LPEngine) {
 	if r, err = p.Solve(t.Context(), solvers.LPOptions{Time: time.Minute}); err != nil || r.Status != solvers.Optimal {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
-	small := lp().Data() // is solved before anybody else wakes up
+	small := text(lp).Data() // is solved before anybody else wakes up
 	q := open(t, e, &small)
 	defer q.Close()
 	if r, err = q.Solve(ended, solvers.LPOptions{}); err != nil || r.Status != solvers.NoSolution {

@@ -127,6 +127,23 @@ func (c testCase) check(ctx context.Context, b solvers.Backend) (err error) {
 	return err
 }
 
+const (
+	// lp has −2.8 + 6.3 at (1.6, 1.2), pick 11 at (3, 1).
+	lp   = "min -x - y + 6.3; st; x + 2y <= 4; 3x + y <= 6"
+	pick = "max 3x + 2y; st; x + y <= 4; bounds; x <= 3; y <= 4; int; x y"
+	// infeasiblePick wants more than there is.
+	infeasiblePick = "max 3x + 2y; st; x + y >= 8; bounds; x <= 3; y <= 4; int; x y"
+)
+
+// text returns a model in LP format, of which semicolons end the lines.
+func text(lp string) *milp.Model {
+	m, err := milp.ReadLP(strings.NewReader(strings.ReplaceAll(lp, ";", "\n") + "\nend\n"))
+	if err != nil {
+		panic(err) // check reports it
+	}
+	return m
+}
+
 // model is a milp.Model that is quick to write down.
 type model struct {
 	*milp.Model
