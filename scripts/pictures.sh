@@ -2,7 +2,8 @@
 # Draws the pictures of the documents again, or those named, byte for byte as they are:
 # every method here is the same in every run. Not here is what is measured:
 # swap-*-* and offload-bandwidths-* (frozen on 2026-11-23), nightly-*.png (the page of a small sweep, twice), and what
-# is made of another's file: placement-c. Pictures of measured transformers are drawn where their profiles are.
+# is made of another's file: placement-c. Pictures of measured transformers are drawn where their profiles are, and
+# show what the search finds in its time.
 #   scripts/pictures.sh [--check] [NAME...]   --check: draws elsewhere, and fails if one differs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
