@@ -14,7 +14,7 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
-from workbench_torch import apply, check_chain, profile
+from workbench_torch import check, load, profile
 
 
 def network(blocks: int = 16, width: int = 64) -> nn.Module:
@@ -27,9 +27,9 @@ def network(blocks: int = 16, width: int = 64) -> nn.Module:
 
 def main(workbench: str = "workbench") -> None:
     torch.manual_seed(0)
-    model, images, labels = network(), torch.randn(8, 3, 32, 32), torch.randint(10, (8,))
+    model, images, labels = network().train(), torch.randn(8, 3, 32, 32), torch.randint(10, (8,))
 
-    document, chain = profile(model, images, F.cross_entropy, [labels], name="sixteen-blocks")
+    document = profile(model, F.cross_entropy, (images, labels), name="sixteen-blocks")
     with open("net.json", "w") as file:
         json.dump(document, file)
 
@@ -37,11 +37,10 @@ def main(workbench: str = "workbench") -> None:
     solve = [workbench, "solve", "--problem", "remat", "net.json", *flags]
     print(subprocess.run(solve, check=True, capture_output=True, text=True).stdout)
 
-    result = check_chain(chain, images, F.cross_entropy, [labels], document, "plan.json")
-    for name, value in result.items():
-        print(f"{name:16} {value}")
+    step = load("plan.json", model, F.cross_entropy, (images, labels))
+    print(step.report)
+    print(check(step))
 
-    step = apply(chain, "plan.json")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for k in range(3):
         optimizer.zero_grad()

@@ -15,6 +15,11 @@ def densenet121() -> nn.Module:
     return torchvision.models.densenet121(weights=None, num_classes=100)
 
 
+def densenet() -> nn.Module:
+    """Blocks whose layers read all that came before: a block is one layer of a chain."""
+    return torchvision.models.DenseNet(growth_rate=16, block_config=(3, 4, 3), num_init_features=16, num_classes=100)
+
+
 def convolutions() -> nn.Module:
     """Small enough for exact methods on its graph."""
     return nn.Sequential(

@@ -39,25 +39,48 @@ def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(output.flatten(0, -2), target.flatten())
 
 
-def images(model: Callable[[], Any], batch: int, side: int) -> Tuple[Any, torch.Tensor, Callable[..., Any], List[Any]]:
+def images(model: Callable[[], Any], batch: int, side: int) -> Tuple[Any, Callable[..., Any], Tuple[torch.Tensor, ...]]:
     torch.manual_seed(0)
-    return model().train(), torch.randn(batch, 3, side, side), cross_entropy, [torch.randint(100, (batch,))]
+    return model().train(), cross_entropy, (torch.randn(batch, 3, side, side), torch.randint(100, (batch,)))
 
 
-def words(model: Callable[[], Any], batch: int, length: int) -> Tuple[Any, torch.Tensor, Callable[..., Any], List[Any]]:
+def words(model: Callable[[], Any], batch: int, length: int) -> Tuple[Any, Callable[..., Any], Tuple[torch.Tensor, ...]]:
     torch.manual_seed(0)
-    tokens = [torch.randint(500, (batch, length)) for _ in range(2)]
-    return model().train(), tokens[0], cross_entropy, [tokens[1]]
+    tokens, following = (torch.randint(500, (batch, length)) for _ in range(2))
+    return model().train(), cross_entropy, (tokens, following)
 
 
 NETWORKS = {
     "resnet18": lambda: images(networks.resnet18, 4, 64),
-    "densenet121": lambda: images(networks.densenet121, 2, 32),
+    "densenet": lambda: images(networks.densenet, 4, 32),
     "vit": lambda: images(lambda: networks.vit(32), 8, 32),
-    "gpt": lambda: words(lambda: networks.gpt(width=64, length=32, words=500), 4, 32),
+    "gpt": lambda: words(lambda: networks.gpt(layers=6, width=64, length=32, words=500), 4, 32),
     "convolutions": lambda: images(networks.convolutions, 16, 64),
-    "lstm": lambda: words(networks.lstm, 4, 16),
 }
+
+
+def chain_plan(ops: List[Dict[str, Any]], problem: str = "remat") -> Dict[str, Any]:
+    """A plan for a chain, of operations that come one after the other."""
+    return {"format": "workbench.plan/v1", "problem": problem, "platform": {}, "ops": ops}
+
+
+def checkpointed(layers: int) -> Dict[str, Any]:
+    """A plan that keeps a_0 only and computes everything again for each backward."""
+    ops: List[Dict[str, Any]] = []
+    for top in range(layers, 0, -1):
+        for layer in range(1, top):
+            ops.append({"op": "F_ck", "layer": layer})
+            if layer > 1:
+                ops.append({"op": "D", "tensor": "a", "layer": layer - 1})
+        ops += [{"op": "F_all", "layer": top}, {"op": "B", "layer": top}]
+    return chain_plan(ops)
+
+
+def by_plan(plan: Dict[str, Any], model: Any, loss: Any, example: Sequence[Any], folder: Path) -> wt.Step:
+    """A step that follows a plan for the network's chain, compared with plain training when it is loaded."""
+    file = folder / "chain.plan.json"
+    file.write_text(json.dumps(plan))
+    return wt.load(file, model, loss, tuple(example))
 
 
 def recomputing(graph: Dict[str, Any]) -> Dict[str, Any]:

@@ -29,7 +29,7 @@ import torchvision  # noqa: E402
 from planning import WORKBENCH, images, words  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint_sequential  # noqa: E402
-from workbench_torch import UnsupportedError, apply, check_chain, profile  # noqa: E402
+from workbench_torch import UnsupportedError, check, load, profile  # noqa: E402
 from workbench_torch.memory import need_meter  # noqa: E402
 
 MIB = 2.0**20
@@ -76,15 +76,7 @@ def head(*cells: str) -> None:
     row(*("---" for _ in cells))
 
 
-def ran(result: Dict[str, Any]) -> Tuple[float, float, str, str]:
-    """Predicted and measured peak, how far they are apart, and whether everything is equal."""
-    predicted, measured = result["predicted_peak"], result["measured_peak"]
-    equal = all(result[k] for k in ("loss_equal", "gradients_equal", "buffers_equal"))
-    within = "" if result["within_limit"] else ", above the limit"
-    return predicted / MIB, measured / MIB, f"{100 * (measured / predicted - 1):+.3f} %", ("yes" if equal else "NO") + within
-
-
-def again(said: Dict[str, Any], instance: Dict[str, Any]) -> str:
+def longer(said: Dict[str, Any], instance: Dict[str, Any]) -> str:
     """How much longer a step takes than computing everything once."""
     key = "nodes" if "nodes" in instance else "layers"
     once = sum(x.get("time", 0) + x.get("forward_time", 0) + x.get("backward_time", 0) for x in instance[key])
@@ -95,21 +87,20 @@ def chains(names: List[str], folder: Path) -> None:
     """Plans for chains: ours, rotor's and those of checkpoint_sequential."""
     head("network", "layers", "plain", "memory", "method", "planned", "measured", "longer", "equal")
     for name in names:
-        model, inputs, loss, targets = NETWORKS[name]()
-        file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
+        model, loss, example = NETWORKS[name]()
+        file = profile(model, loss, example, name=name, seconds=2)
+        layers = len(file["layers"])
         for memory, method in [
             *((f"range {p}%", "optimum") for p in (25, 50, 75)), ("range 50%", "persistent-slots"), ("range 50%", "periodic")
         ]:
             try:
                 plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
             except UnsupportedError as e:
-                row(name, len(chain.layers), "", memory, method, "none", "", "", str(e).split(": ")[-1])
+                row(name, layers, "", memory, method, "none", "", "", str(e).split(": ")[-1])
                 continue
-            result = check_chain(chain, inputs, loss, targets, file, str(plan), steps=0)
-            _, measured, _, equal = ran(result)
-            planned = said["peak_memory"] / MIB
-            plain = result["plain_peak"] / MIB
-            row(name, len(chain.layers), plain, memory, method, planned, measured, again(said, file), equal)
+            result = check(load(plan, model, loss, example), steps=1)
+            equal = "yes" if result.passes else "NO"
+            row(name, layers, result.plain_peak / MIB, memory, method, result.planned_peak / MIB, result.measured_peak / MIB, longer(said, file), equal)
 
 
 def blocks(count: int = 16, width: int = 32) -> nn.Sequential:
@@ -147,19 +138,22 @@ def times(names: List[str], folder: Path) -> None:
     head("network", "plan", "measured", "predicted ms", "ms")
 
     def peak_of(model: nn.Module, run: Callable[[], torch.Tensor]) -> int:
-        for p in model.parameters():
-            p.grad = torch.zeros_like(p)
         run().backward()
+        model.zero_grad()
         gc.collect()
         before = meter.current()
         meter.reset()
         run().backward()
-        return meter.peak() - before
+        peak = meter.peak() - before
+        model.zero_grad()
+        return peak
 
     def seconds(run: Callable[[], torch.Tensor]) -> float:
         start = time.process_time()
         run().backward()
-        return time.process_time() - start
+        taken = time.process_time() - start
+        model.zero_grad()
+        return taken
 
     for title, model, inputs, targets in sequential():
         if names and not any(n in title for n in names):
@@ -177,17 +171,18 @@ def times(names: List[str], folder: Path) -> None:
 
             return run
 
-        file, chain = profile(model, inputs, loss, [targets], name="net", repeats=9)
+        example = inputs, targets
+        file = profile(model, loss, example, name="net")
         predicted = 1e3 * sum(x["forward_time"] + x["backward_time"] for x in file["layers"])
         runs: List[Tuple[str, Any, Callable[[], torch.Tensor]]] = [("plain", predicted, lambda: loss(model(inputs), targets))]
         counts = range(2, min(len(model), 20))
         fewest = min(counts, key=lambda k: peak_of(model, segments(k)))
         for k in sorted({2, 4, fewest}):
             runs.append((f"checkpoint_sequential, {k} segments", "", segments(k)))
-            limit = str(peak_of(model, segments(k)))
+            limit = str(peak_of(model, segments(k)) - file["source"]["gradients"])
             plan, said = solved(folder, file, "--memory", limit, "--method", "optimum", "--time-limit", "60s")
-            ours = apply(chain, str(plan))
-            runs.append(("ours", 1e3 * said["makespan"], lambda ours=ours: ours(inputs.clone(), targets)))
+            ours = load(plan, model, loss, example)
+            runs.append(("ours", 1e3 * said["makespan"], lambda ours=ours, example=example: ours(*example)))
         taken = [[seconds(run) for _, _, run in runs] for _ in range(20)]  # in turn, so that other work on the machine disturbs all alike
         for (plan_name, expected, run), of in zip(runs, zip(*taken)):
             row(title, plan_name, peak_of(model, run) / MIB, expected, 1e3 * statistics.median(of))

@@ -25,17 +25,18 @@ def command(folder: Path, *arguments: str, preloaded: bool = True) -> "subproces
 
 
 def test_profile_and_check(tmp_path: Path) -> None:
-    made = command(tmp_path, "profile", *NETWORK, "--loss", "cross_entropy", "-o", "net.json", "--repeats", "1", preloaded=False)
+    made = command(tmp_path, "profile", *NETWORK, "--loss", "cross_entropy", "-o", "net.json", "--seconds", "0.5", preloaded=False)
     assert made.returncode == 0, made.stderr
     plan = planning.solve(tmp_path / "net.json", "--memory", "range 30%")
-    flags = ["--loss", "cross_entropy", "--instance", "net.json", "--plan", "net.plan.json", "--steps", "1", "--format", "json"]
+    flags = ["--loss", "cross_entropy", "--plan", "net.plan.json", "--steps", "1", "--format", "json"]
     checked = command(tmp_path, "check", *NETWORK, *flags)
     assert checked.returncode == 0, checked.stderr
     result = json.loads(checked.stdout)
-    assert result["limit"] == plan["platform"]["memory"]
+    gradients = json.loads((tmp_path / "net.json").read_text())["source"]["gradients"]
+    assert result["limit"] == plan["platform"]["memory"] + gradients
     assert all(result[k] for k in ("loss_equal", "gradients_equal", "buffers_equal"))
-    assert 0 < result["measured_peak"] <= result["limit"]
-    plan["platform"]["memory"] = result["measured_peak"] - 1
+    assert 0 < result["measured_peak"] <= result["claimed_peak"] <= result["limit"]
+    plan["platform"]["memory"] = result["measured_peak"] - gradients - 1
     (tmp_path / "net.plan.json").write_text(json.dumps(plan))
     assert command(tmp_path, "check", *NETWORK, *flags).returncode == 5
 
@@ -45,7 +46,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORKBENCH_COUNTER", "tried")
     (tmp_path / "bad.json").write_text("{")
-    check = ["--loss", "sum", "--instance", "bad.json", "--plan", "bad.json"]
+    check = ["--loss", "sum", "--plan", "bad.json"]
     for arguments, words in (
         (["profile", "nowhere:gpt", "--input", "2x2", "--loss", "sum", "-o", "x.json"], "cannot be found"),
         (["profile", "networks:gpt", "--input", "2xy", "--loss", "sum", "-o", "x.json"], "cannot be read"),
@@ -54,10 +55,11 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["profile"], "--input"),
         (["profile", "networks:resnet18", "--input", "2x2", "--loss", "sum", "-o", "x.json"], "does not take"),
         (["profile", "torch:device", "--args", '["cpu"]', "--input", "2x2", "--loss", "sum", "-o", "x.json"], "nn.Module"),
-        (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--repeats", "0"], "positive"),
+        (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--seconds", "0"], "positive number of seconds"),
         (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--device", "cuda:77"], "cannot be read"),
-        (["check", *NETWORK, *check], "is no JSON"),
-        (["check", *NETWORK, *check[:5], "none.json"], "none.json"),
+        (["check", *NETWORK, *check], "bad.json cannot be read"),
+        (["check", *NETWORK, *check[:3], "none.json"], "none.json"),
+        (["check", *NETWORK, *check, "--steps", "0"], "positive"),
     ):
         try:
             status = main(arguments)

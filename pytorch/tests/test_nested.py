@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
+from typing import Any
 
+import networks
 import planning
 import pytest
 import torch
-from test_chains import profiled
+import workbench_torch as wt
 from torch import nn
-from workbench_torch import UnsupportedError, cut
 from workbench_torch.memory import need_meter
-from workbench_torch.nested import checkpoints
 from workbench_torch.state import same
 
 
@@ -24,45 +25,50 @@ def gradients(model: nn.Module, loss: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("method", ["periodic", "persistent"])
 def test_is_the_step_within_the_plan(method: str, tmp_path: Path) -> None:
-    (model, inputs, loss, targets), chain, file = profiled("gpt", tmp_path)
+    torch.manual_seed(0)
+    blocks = [networks.Block(64, 4, 32, 0.1) for _ in range(4)]
+    model = nn.Sequential(nn.Embedding(500, 64), *blocks, nn.LayerNorm(64), nn.Linear(64, 500)).train()
+    tokens, following = torch.randint(500, (4, 32)), torch.randint(500, (4, 32))
+    document = wt.profile(model, planning.cross_entropy, (tokens, following), seconds=0.2)
+    file = tmp_path / "net.json"
+    file.write_text(json.dumps(document))
     plan = planning.solve(file, "--memory", "range 40%", "--method", method)
-    step, meter = checkpoints(chain, plan), need_meter(torch.device("cpu"))
+    step, meter = wt.checkpoints(model, document, plan, planning.cross_entropy), need_meter(torch.device("cpu"))
     for k in range(2):
         torch.manual_seed(k)
-        expected = gradients(model, loss(model(inputs), *targets))
+        expected = gradients(model, planning.cross_entropy(model(tokens), following))
         torch.manual_seed(k)
+        model.zero_grad()
         before = meter.current()
         meter.reset()
-        made = step(inputs, *targets)
-        model.zero_grad(set_to_none=False)
+        made = step(tokens, following)
         made.backward()
         peak = meter.peak() - before
         assert same(made.detach(), expected[0])
-        assert all(map(same, (p.grad for p in model.parameters() if p.grad is not None), expected[1:]))
-    assert peak <= 1.02 * plan["claims"]["peak_memory"], (peak, plan["claims"])
-    model.zero_grad()
+        assert all(map(same, (p.grad for p in model.parameters()), expected[1:]))
+    assert peak <= 1.02 * (plan["claims"]["peak_memory"] + document["source"]["gradients"]), (peak, plan["claims"])
 
 
-def nested(layers: int) -> dict[str, object]:
+def nested(layers: int) -> dict[str, Any]:
     """Layers 1 to n-1 as a checkpoint whose first half is one again."""
     half, last = layers // 2, layers - 1
     ops = [("F_ck", 1), *(("F_none", k) for k in range(2, last + 1)), ("F_all", layers), ("B", layers)]
     ops += [("F_ck", 1), *(("F_none", k) for k in range(2, half + 1)), *(("F_all", k) for k in range(half + 1, last + 1))]
     ops += [("B", k) for k in range(last, half, -1)]
     ops += [*(("F_all", k) for k in range(1, half + 1)), *(("B", k) for k in range(half, 0, -1))]
-    return {"format": "workbench.plan/v1", "problem": "remat", "ops": [{"op": o, "layer": k} for o, k in ops]}
+    return planning.chain_plan([{"op": o, "layer": k} for o, k in ops])
 
 
-def network() -> tuple[nn.Module, torch.Tensor]:
+def network(second: nn.Module) -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.3), nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)), torch.randn(4, 8)
+    return nn.Sequential(nn.Linear(8, 8), second, nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8))
 
 
 @pytest.mark.parametrize("how", ["compiled", "ddp", "grad"])
 def test_composes(how: str, tmp_path: Path) -> None:
     """Under torch.compile (whose backend "eager" does not replay dropout), in DistributedDataParallel, and for single gradients."""
-    model, inputs = network()
-    step = checkpoints(cut(model, inputs), nested(7))
+    model, inputs = network(nn.Dropout(0.3)), torch.randn(4, 8)
+    step = wt.checkpoints(model, wt.profile(model, None, (inputs,), seconds=0.01), nested(6))
     other = copy.deepcopy(model)
     torch.manual_seed(1)
     expected = gradients(other, other(inputs).pow(2).sum())
@@ -83,12 +89,14 @@ def test_composes(how: str, tmp_path: Path) -> None:
 
 
 def test_refusals() -> None:
-    model, inputs = network()
-    chain, plan = cut(model, inputs), nested(7)
+    model, inputs = network(nn.Dropout(0.3)), torch.randn(4, 8)
+    document, plan = wt.profile(model, None, (inputs,), seconds=0.01), nested(6)
     ops = plan["ops"]
     for broken in (ops[1:], ops[:-1], [*ops, {"op": "F_all", "layer": 1}], ops[:7]):
-        with pytest.raises(UnsupportedError, match="no nest of checkpoints"):
-            checkpoints(chain, {**plan, "ops": broken})
-    normalized = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8))
-    with pytest.raises(UnsupportedError, match=r"changes 1\.running_mean"):
-        checkpoints(cut(normalized, inputs), nested(7))
+        with pytest.raises(wt.UnsupportedError, match="no nest of checkpoints"):
+            wt.checkpoints(model, document, {**plan, "ops": broken})
+    with pytest.raises(wt.UnsupportedError, match="plan for its profile"):
+        wt.checkpoints(model, document, nested(7))
+    normalized = network(nn.BatchNorm1d(8))
+    with pytest.raises(wt.UnsupportedError, match=r"layer 2 \(1\) changes buffers"):
+        wt.checkpoints(normalized, wt.profile(normalized, None, (inputs,), seconds=0.01), nested(6))

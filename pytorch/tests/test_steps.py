@@ -10,10 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from planning import by_hand
-from test_refusals import checkpointed
 from torch import nn
-from workbench_torch import UnsupportedError, apply, cut
-from workbench_torch.cut import same
+from workbench_torch.state import same
 
 
 def network() -> nn.Sequential:
@@ -23,10 +21,6 @@ def network() -> nn.Sequential:
 
 def square(output: torch.Tensor) -> torch.Tensor:
     return output.pow(2).mean()
-
-
-def planned(model: nn.Module, inputs: Any) -> Any:
-    return apply(model, checkpointed(len(cut(model, inputs).layers) + 1), inputs)
 
 
 def by_plan(model: nn.Module, step: Any, given: Tuple[Any, ...]) -> List[torch.Tensor]:
@@ -78,33 +72,36 @@ def test_inputs_that_share_memory(tmp_path: Path) -> None:
         assert all(map(same, by_plan(model, step, given), plainly(model, F.mse_loss, given)))
 
 
-class Masked(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
-
-    def forward(self, x: torch.Tensor, mask: Any = None, scale: float = 1.0) -> torch.Tensor:
-        h = self.first(x) if mask is None else self.first(x) * mask
-        return self.second(torch.tanh(h)) * scale
-
-
-@pytest.mark.parametrize(
-    "example, then",
-    [((), (numbers(1),)), ((numbers(1),), (None,)), ((numbers(1), 1.0), (numbers(1), 2.0)), ((numbers(1),), (numbers(1)[:1],))],
-)
-def test_what_a_trace_took_for_a_constant(example: Tuple[Any, ...], then: Tuple[Any, ...]) -> None:
-    model, x = Masked(), numbers(0)
-    with pytest.raises(UnsupportedError, match="another shape, type or value"):
-        planned(model, (x, *example))(x, *then)
+def test_gradients_of_inputs_and_of_a_few(tmp_path: Path) -> None:
+    """A planned step is one function of autograd: gradients of an input, and of single tensors, are those of plain training."""
+    model, x = network(), numbers(0).requires_grad_()
+    step = by_hand(model, square, (x,), tmp_path)
+    torch.manual_seed(1)
+    expected = torch.autograd.grad(square(model(x)), [x, model[0].weight])
+    torch.manual_seed(1)
+    assert all(map(same, torch.autograd.grad(step(x), [x, model[0].weight]), expected))
+    assert all(p.grad is None for p in model.parameters())
+    loss = step(x)
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
 
 
-def test_inputs_with_gradients() -> None:
-    """An encoder before the network, or the gradient of an image."""
-    model, x = Masked(), numbers(0)
-    step = planned(model, (x, numbers(1)))
-    for refused in (lambda: step(x, nn.Linear(8, 8)(x)), lambda: planned(model, (x, nn.Linear(8, 8)(x)))):
-        with pytest.raises(UnsupportedError, match="after the first needs a gradient"):
-            refused()
+def test_autocast(tmp_path: Path) -> None:
+    """Recomputed operations have the types of their first run; the backward is outside of the mode."""
+    model, x = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8), nn.Dropout(0.2), nn.Linear(8, 4)), numbers(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        step = by_hand(model, square, (x,), tmp_path)
+    for seed in range(2):
+        found = []
+        for forward in (step, lambda t: square(model(t))):
+            torch.manual_seed(seed)
+            model.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = forward(x)
+            loss.backward()
+            found.append([loss.detach(), *(p.grad for p in model.parameters())])
+        assert all(map(same, *found))
 
 
 def test_weights_that_are_others(tmp_path: Path) -> None:
@@ -120,44 +117,6 @@ def test_weights_that_are_others(tmp_path: Path) -> None:
         assert all(map(same, by_plan(model, step, (numbers(0),)), plainly(model, square, (numbers(0),))))
 
 
-def test_gradients_of_a_few() -> None:
-    """Who asks for the gradient of the input would find those of all weights in .grad."""
-    x = numbers(0).requires_grad_()
-    model = network()
-    step = planned(model, x)
-    for ask in (lambda loss: torch.autograd.grad(loss, x), lambda loss: loss.backward(inputs=[x])):
-        with pytest.raises(UnsupportedError, match="of a few tensors"):
-            ask(square(step(x)))
-        assert all(p.grad is None for p in model.parameters())
-    with pytest.raises(UnsupportedError, match="second derivatives"):
-        square(step(x)).backward(create_graph=True)
-
-
-class Beside(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(8, 8)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.linear(x)
-        self.extra = y.pow(2).mean()
-        return y
-
-
-def test_losses_beside_the_output() -> None:
-    """An auxiliary loss in an attribute may be read; its gradient would be lost."""
-    model, x = nn.Sequential(Beside(), nn.Tanh(), nn.Linear(8, 8)), numbers(0)
-    step = planned(model, x)
-    loss = square(step(x))
-    model(x)
-    expected = float(model[0].extra)
-    loss = square(step(x))
-    assert float(model[0].extra) == expected
-    with pytest.raises(UnsupportedError, match=r"Beside\.extra is part of the loss"):
-        (loss + model[0].extra).backward()
-    square(step(x)).backward()
-
-
 class Drops(nn.Module):
     """Dropout by a function, which a trace holds as it was while training."""
 
@@ -169,29 +128,28 @@ class Drops(nn.Module):
         return self.second(F.dropout(self.first(x), 0.5, self.training))
 
 
-@pytest.mark.parametrize("with_loss", [False, True])
-def test_evaluation_of_what_was_traced(with_loss: bool) -> None:
+def test_evaluation_of_what_was_traced(tmp_path: Path) -> None:
     model, x = Drops(), numbers(0)
-    chain = cut(model, x, F.mse_loss, [x]) if with_loss else cut(model, x)
-    step = apply(chain, checkpointed(len(chain.layers) + (not with_loss)))
+    step = by_hand(model, F.mse_loss, (x, x), tmp_path)
     step.eval()
-    assert same(step(x, x), F.mse_loss(model(x), x)) if with_loss else same(step(x), model(x))
+    assert same(step(x, x), F.mse_loss(model(x), x))
 
 
 @pytest.mark.parametrize("set_to_none", [False, True])
-def test_training(set_to_none: bool) -> None:
+def test_training(set_to_none: bool, tmp_path: Path) -> None:
     """Gradients of several batches, clipped, and an optimizer, over steps; a weight is used twice."""
     shared = nn.Linear(8, 8)
     model = nn.Sequential(shared, nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.2), shared, nn.Tanh(), nn.Linear(8, 8))
     other = copy.deepcopy(model)
-    step = planned(other, numbers(0))
+    step = by_hand(other, square, (numbers(0),), tmp_path)
     optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (model, other)]
     for k in range(3):
         for m, forward, optimizer in ((model, model, optimizers[0]), (other, step, optimizers[1])):
             torch.manual_seed(k)
             optimizer.zero_grad(set_to_none=set_to_none)
             for batch in range(2):
-                (square(forward(numbers(2 * k + batch))) / 2).backward()
+                value = forward(numbers(2 * k + batch))
+                ((value if forward is step else square(value)) / 2).backward()
             nn.utils.clip_grad_norm_(m.parameters(), 0.1)
             optimizer.step()
         assert all(map(same, [*model.parameters(), *model.buffers()], [*other.parameters(), *other.buffers()]))

@@ -8,21 +8,22 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 import torch.nn.functional as F
 
-from .arena import Arena
-from .chaincheck import check_chain, passes
+from .comparison import check
 from .errors import UnsupportedError
 from .memory import build_counter, meter
-from .profiler import profile
 from .state import State, tensors
+from .step import load, profile
 
 BAD_INPUT, BROKEN = 2, 5
 
@@ -50,14 +51,11 @@ def _parser() -> argparse.ArgumentParser:
     of_profile = commands.add_parser("profile", help="measure a network as a chain of layers and write it for workbench")
     _network(of_profile)
     of_profile.add_argument("-o", "--output", required=True, metavar="FILE", help="write to FILE")
-    of_profile.add_argument("--repeats", type=_positive, default=9, metavar="N", help="time everything N times (default: 9)")
+    of_profile.add_argument("--seconds", type=_seconds, default=3, metavar="S", help="time limit for measuring (default: 3)")
     of_profile.set_defaults(run=_profile)
     of_check = commands.add_parser("check", help="run one step by plain training and one by a plan, and compare them")
     _network(of_check)
-    of_check.add_argument("--instance", required=True, metavar="FILE", help="what profile wrote")
-    of_check.add_argument("--plan", required=True, metavar="FILE", help="a plan for it")
-    arena = "addresses of what is kept, from workbench place PLAN --align 64 --csv FILE"
-    of_check.add_argument("--arena", default="", metavar="FILE", help=arena)
+    of_check.add_argument("--plan", required=True, metavar="FILE", help="a plan for what profile wrote")
     of_check.add_argument("--steps", type=_positive, default=3, metavar="N", help="times are medians of N steps (default: 3)")
     of_check.add_argument("--format", choices=["text", "json"], default="text", help="of the output (default: text)")
     of_check.set_defaults(run=_check)
@@ -73,7 +71,14 @@ def _positive(text: str) -> int:
     return number
 
 
-_positive.__name__ = "positive number"
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise ValueError
+    return number
+
+
+_positive.__name__, _seconds.__name__ = "positive number", "positive number of seconds"
 
 
 def _network(parser: argparse.ArgumentParser) -> None:
@@ -90,26 +95,29 @@ def _network(parser: argparse.ArgumentParser) -> None:
 
 def _profile(options: argparse.Namespace) -> int:
     _preload_counter(options.device)
-    document, _ = profile(*_load(options), name=options.network.split(":")[1], repeats=options.repeats)
+    model, example, loss = _load(options)
+    document = profile(model, loss, example, name=options.network.split(":")[1], seconds=options.seconds)
     try:
         Path(options.output).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
     except OSError as e:
         raise UnsupportedError(f"{options.output}: {e.strerror}") from e
-    for note in document["source"]["notes"]:
-        print(f"workbench_torch: {note}", file=sys.stderr)
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
     _preload_counter(options.device)
-    arena = Arena(options.arena) if options.arena else None
-    result = check_chain(*_load(options), options.instance, options.plan, steps=options.steps, arena=arena)
+    model, example, loss = _load(options)
+    step = load(options.plan, model, loss, example)
+    found = check(step, steps=options.steps)
+    limit = step.report.memory
+    within = not limit or (found.measured_peak or 0) <= limit
+    result = {"limit": limit, "claimed_peak": step.plan.get("x-claimed-peak", 0), **asdict(found), "within_limit": within}
     if options.format == "json":
         print(json.dumps(result, indent=2))
     else:
         for name, value in result.items():
             print(f"{name.replace('_', ' '):16}  {_text(name, value)}")
-    return 0 if passes(result) else BROKEN
+    return 0 if within and found.passes else BROKEN
 
 
 def _text(name: str, value: Any) -> str:
@@ -117,7 +125,7 @@ def _text(name: str, value: Any) -> str:
         return "yes" if value else "NO"
     if value is None:
         return "-"
-    return f"{value * 1e3:.2f} ms" if name.endswith("_time") else f"{value / 2**20:.2f} MiB"
+    return f"{value * 1e3:.2f} ms" if name.endswith("time") else f"{value / 2**20:.2f} MiB"
 
 
 def _counter(options: argparse.Namespace) -> int:
@@ -139,8 +147,8 @@ def _preload_counter(device: str) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "workbench_torch", *sys.argv[1:]], environment)
 
 
-def _load(options: argparse.Namespace) -> tuple[Any, Any, Callable[..., Any], list[Any]]:
-    """Returns the network, an input, the loss and its targets."""
+def _load(options: argparse.Namespace) -> tuple[Any, tuple[Any, ...], Callable[..., Any]]:
+    """Returns the network, an example of its input and targets, and the loss."""
     make = _find(options.network)
     try:
         arguments = json.loads(options.args)
@@ -157,8 +165,9 @@ def _load(options: argparse.Namespace) -> tuple[Any, Any, Callable[..., Any], li
         model = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
     except Exception as e:  # the user's code
         raise UnsupportedError(f"{options.network} failed: {type(e).__name__}: {e}") from e
-    if isinstance(model, torch.nn.Module):
-        model.to(device).train()
+    if not isinstance(model, torch.nn.Module):
+        raise UnsupportedError(f"{options.network} makes a {type(model).__name__}, it must make an nn.Module")
+    model.to(device).train()
     if dtype.is_floating_point:
         inputs = torch.randn(shape, dtype=dtype).to(device)
     else:
@@ -166,7 +175,7 @@ def _load(options: argparse.Namespace) -> tuple[Any, Any, Callable[..., Any], li
             raise UnsupportedError(f"--dtype {options.dtype} needs --high N: integers are drawn from 0 to N-1")
         inputs = torch.randint(options.high, shape, dtype=dtype).to(device)
     loss, targets = _loss(options.loss, model, inputs)
-    return model, inputs, loss, targets
+    return model, (inputs, *targets), loss
 
 
 def _find(name: str) -> Callable[..., Any]:
@@ -184,17 +193,14 @@ def _find(name: str) -> Callable[..., Any]:
 
 def _loss(name: str, model: Any, inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
     """Returns a loss of the network's output, and targets drawn for it. Classes are the last dimension, of images the second."""
-    state = State(model) if isinstance(model, torch.nn.Module) else None
-    output = inputs
+    state = State(model)
     with torch.no_grad():
-        for f in [model] if callable(model) else model if isinstance(model, Iterable) else []:
-            try:
-                output = f(output)
-            except Exception as e:  # the user's code
-                shape = f"{tuple(inputs.shape)} {inputs.dtype}"
-                raise UnsupportedError(f"the network does not take a {shape}: {type(e).__name__}: {e}") from e
-    if state:
-        state.restore()
+        try:
+            output = model(inputs)
+        except Exception as e:  # the user's code
+            shape = f"{tuple(inputs.shape)} {inputs.dtype}"
+            raise UnsupportedError(f"the network does not take a {shape}: {type(e).__name__}: {e}") from e
+    state.restore()
     if name == "sum":
         return _sum, []
     if not isinstance(output, torch.Tensor) or output.dim() < 2:

@@ -35,6 +35,7 @@ class Check:
         plain_peak: the same of plain training.
         loss_equal, gradients_equal, buffers_equal: whether all bits are equal.
         time, plain_time: seconds, medians.
+        host_bytes: what the host keeps of it for the step.
     """
 
     planned_peak: int
@@ -45,6 +46,7 @@ class Check:
     buffers_equal: bool
     time: float
     plain_time: float
+    host_bytes: int = 0
 
     @property
     def passes(self) -> bool:
@@ -68,6 +70,7 @@ def check(step: Step, *, steps: int = 3) -> Check:
     return Check(
         report.peak, ours.peak, plain.peak, not any(w.startswith("output ") for w in wrong),
         not any(w not in buffers and not w.startswith("output ") for w in wrong), not buffers & set(wrong), ours.time, plain.time,
+        step.host_bytes,
     )  # fmt: skip
 
 
@@ -78,7 +81,6 @@ class Trial:
         model: the network.
         forward: runs the step and returns its outputs.
         steps: how many steps are measured, at least one, after one for warming up.
-        zeros: whether gradients of parameters are there before the step, full of zeros, as plans for chains count them.
 
     Attributes:
         made: what :func:`gradients` returns.
@@ -86,20 +88,20 @@ class Trial:
         time: seconds, the median.
     """
 
-    def __init__(self, model: nn.Module, forward: Forward, steps: int, *, zeros: bool = False):
+    def __init__(self, model: nn.Module, forward: Forward, steps: int):
         device = next((p.device for p in model.parameters()), torch.device("cpu"))
         meter = memory.meter(device)
-        self.made = gradients(model, forward, zeros=zeros)
+        self.made = gradients(model, forward)
         state, parameters = State(model), [p for p in model.parameters() if p.requires_grad]
         before, taken = [p.grad for p in parameters], []
         self.peak: int | None = None
         try:
             for p in parameters:
-                p.grad = torch.zeros_like(p) if zeros else None
+                p.grad = None
             for _ in range(max(1, steps)):
                 state.restore()
                 for p in parameters:
-                    p.grad = p.grad.zero_() if zeros and p.grad is not None else None
+                    p.grad = None
                 gc.collect()
                 base = meter.current() if meter else 0
                 if meter:
@@ -119,19 +121,18 @@ def _backward(made: Any) -> list[torch.Tensor]:
     return outputs
 
 
-def gradients(model: nn.Module, forward: Forward, *, zeros: bool = False) -> dict[str, Any]:
+def gradients(model: nn.Module, forward: Forward) -> dict[str, Any]:
     """Returns outputs, gradients and buffers after a step, by name, and restores the state.
 
     Args:
         model: the network.
         forward: runs the step and returns its outputs.
-        zeros: as for :class:`Trial`.
     """
     state, parameters = State(model), {name: p for name, p in model.named_parameters() if p.requires_grad}
     before = {name: p.grad for name, p in parameters.items()}
     try:
         for p in parameters.values():
-            p.grad = torch.zeros_like(p) if zeros else None
+            p.grad = None
         with torch.enable_grad():
             outputs = _backward(forward())
         found: dict[str, Any] = {f"output {k}": t.detach() for k, t in enumerate(outputs)}
@@ -160,10 +161,10 @@ def refuse_different(model: nn.Module, plain: Forward, planned: Forward) -> None
     """
     before = Attributes(model.modules())
     expected = gradients(model, plain)
-    if before.changed(of_tensors=False):  # once is a cache, twice a state
+    if before.changed():  # once is a cache, twice a state
         before = Attributes(model.modules())
         expected = gradients(model, plain)
-        if counted := before.changed(of_tensors=False):
+        if counted := before.changed():
             raise UnsupportedError(f"each forward changes {', '.join(counted)}", reason=Reason.TRACE, hint="keep it in a buffer")
     try:
         made = gradients(model, planned)

@@ -250,8 +250,8 @@ class Joint:
         size = torch.get_rng_state().numel() if device == "cpu" else 1  # states of CUDA generators are kept on the host
         self.storages.append(Storage(size, name="state of the generator"))
         number = len(self.storages) - 1
-        state = Entry(f"n{len(self.entries)}", "workbench.rng_state", entry.phase, entry.node, writes=[number], recompute=False)
-        state.random = state.captures = True
+        state = Entry(f"n{len(self.entries)}", "workbench.rng_state", entry.phase, entry.node, writes=[number], layer=entry.layer)
+        state.recompute, state.random, state.captures = False, True, True
         self.entries.append(state)
         entry.reads.append(number)
 

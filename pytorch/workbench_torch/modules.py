@@ -2,12 +2,15 @@
 
 Both are straight-line code: an operation that a plan recomputes is called again, views are made where they are
 used, and a variable is dropped after its last use, which is where a plan frees at the latest. What the backward
-reads and the forward made is an output of the forward; AOTAutograd saves it.
+reads and the forward made is an output of the forward; AOTAutograd saves it. A storage that a plan offloads (O) is copied
+to a buffer of the host, and made from that when it is fetched (P).
 """
 
 from __future__ import annotations
 
 import operator
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -16,8 +19,11 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from .errors import Reason, UnsupportedError
+from .host import Host, restored
 from .joint import BOUNDARY, Entry, Joint, statistics
 from .state import tensors
+
+TRANSFERS = ("O", "O_end", "P", "P_end")
 
 
 def generator_state(device: str) -> torch.Tensor:
@@ -49,39 +55,50 @@ def recurrent(x: torch.Tensor, *rest: Any) -> Any:
 
 
 class _Writer:
-    """Writes the two graphs; ``now`` has the latest copy of every value, ``saved`` what crosses."""
+    """Writes the two graphs; ``now`` has the latest copy of every value, ``saved`` what crosses.
 
-    def __init__(self, joint: Joint):
-        self.joint, self.made = joint, set(joint.makers.values())
+    Keys of ``now`` are nodes of the joint graph; ("state", node) for the generator's state before a node; ("host", storage)
+    for its buffer on the host and ("moving", storage) for what arrives from there.
+    """
+
+    def __init__(self, joint: Joint, host: Host):
+        self.joint, self.made, self.host = joint, set(joint.makers.values()), host
         self.graph = fx.Graph()
-        self.now: dict[fx.Node, fx.Node] = {}
+        self.now: dict[Hashable, fx.Node] = {}
         self.views: dict[Any, fx.Node] = {}
-        self.states: dict[fx.Node, fx.Node] = {}
-        self.crossed: tuple[fx.Graph, list[Any], dict[Any, fx.Node], dict[Any, fx.Node]] | None = None
-        self.carried: dict[Any, fx.Node] = {}  # by value or (node,) for its generator's state: the placeholder in the backward
-        self.saved: list[Any] = []
+        self.crossed: tuple[fx.Graph, list[Any], dict[Hashable, fx.Node]] | None = None
+        self.carried: dict[Hashable, fx.Node] = {}  # the placeholders in the backward
+        self.saved: list[Hashable] = []
         self.first_tangent: fx.Node | None = None
 
-    def write(self, order: list[Entry]) -> tuple[fx.GraphModule, fx.GraphModule]:
-        joint, runs = self.joint, [e.node for e in order if e.random and not e.captures]
+    def write(self, ops: list[dict[str, Any]]) -> tuple[fx.GraphModule, fx.GraphModule]:
+        joint, runs = self.joint, [e.node for e in _computed(self.joint, ops) if e.random and not e.captures]
         again = {n for n in runs if runs.count(n) > 1}
         for n in joint.primals:
             self.now[n] = self._placeholder(n)
         done: set[fx.Node] = set()
-        for e in order:
+        fetches = Counter(o["storage"] for o in ops if o["op"] == "P_end")
+        for o in ops:
+            if o["op"] in TRANSFERS:
+                fetches[o["storage"]] -= o["op"] == "P_end"
+                self._transfer(o["op"], int(o["storage"][1:]), fetches[o["storage"]] == 0)
+            if o["op"] != "C":
+                continue
+            e = joint.by_id[o["node"]]
             if e.id == BOUNDARY:
                 self._cross()
             elif e.captures and e.node is not None:
                 if e.node in again:
-                    self.states[e.node] = self._call(generator_state, (_device(e.node),), _fake_state(e.node))
+                    state = _fake_bytes(e.node, torch.get_rng_state().numel(), "cpu")
+                    self.now["state", e.node] = self._call(generator_state, (_device(e.node),), state)
             elif e.node is not None:
                 self._run(e.node, e.node in again and e.node in done)
                 done.add(e.node)
         outputs = [self._value(n) if isinstance(n, fx.Node) else n for n in joint.backward_outputs]
         if self.crossed is None:
             raise AssertionError("a plan without the boundary")
-        forward, made, now, states = self.crossed
-        saved = [states[k[0]] if isinstance(k, tuple) else now[k] for k in self.saved]
+        forward, made, now = self.crossed
+        saved = [now[k] for k in self.saved]
         described = [*joint.forward_described, *(SavedForBackwardsAOTOutput(i) for i in range(len(saved)))]
         forward.output((*made, *saved)).meta["desc"] = described
         self.graph.output(tuple(outputs)).meta["desc"] = joint.backward_described
@@ -105,13 +122,18 @@ class _Writer:
     def _cross(self) -> None:
         """Ends the forward; what is read from here on is a placeholder of the backward."""
         made = [self._value(n) if isinstance(n, fx.Node) else n for n in self.joint.forward_outputs]
-        self.crossed = self.graph, made, dict(self.now), dict(self.states)
+        self.crossed = self.graph, made, dict(self.now)
         self.graph, self.views = fx.Graph(), {}
         for n in self.joint.tangents:
             self.now[n] = self._placeholder(n)
         self.first_tangent = self.now[self.joint.tangents[0]] if self.joint.tangents else None
 
-    def _carry(self, key: Any, like: fx.Node) -> fx.Node:
+    def _held(self, key: Hashable) -> fx.Node:
+        """The latest copy of a value, in the graph that is being written."""
+        made = self.now[key]
+        return made if made.graph is self.graph else self._carry(key, made)
+
+    def _carry(self, key: Hashable, like: fx.Node) -> fx.Node:
         if key not in self.carried:
             if self.first_tangent is None:
                 made = self.graph.placeholder(like.name)
@@ -130,8 +152,7 @@ class _Writer:
                 self.views[n] = self.graph.node_copy(n)
             return self.views[n]
         if n in self.now:
-            made = self.now[n]
-            return made if made.graph is self.graph else self._carry(n, made)
+            return self._held(n)
         if n.op == "placeholder" or n in self.made:
             raise UnsupportedError(f"the plan uses {n.name} before it is made", reason=Reason.PLAN)
         key = (n, *(id(self._value(a)) for a in n.all_input_nodes))
@@ -156,40 +177,74 @@ class _Writer:
 
     def _run(self, n: fx.Node, replayed: bool) -> None:
         if replayed:
-            state = self.states[n]
-            state = state if state.graph is self.graph else self._carry((n,), state)
+            state = self._held(("state", n))
             args, kwargs = fx.node.map_arg((n.args, n.kwargs), self._value)
             target: Any = n.target
             made = self.graph.call_function(replay, (_device(n), state, target, *args), kwargs)
             made.meta = dict(n.meta)
         else:
             made = self._copied(n)
-        parts = [g for g in n.users if g.target is operator.getitem]
         self.now[n] = made
         self.carried.pop(n, None)
-        for g in parts:
+        for g in _parts(n):
             self.now[g] = self.graph.call_function(operator.getitem, (made, g.args[1]))
             self.now[g].meta = dict(g.meta)
             self.carried.pop(g, None)
 
 
-def _fake_state(n: fx.Node) -> torch.Tensor:
-    """A generator's state without memory, in the mode of a node's tensors."""
+    # ---- transfers
+
+    def _transfer(self, op: str, s: int, release: bool) -> None:
+        """Writes the beginning or the end of a transfer of a storage; release: it is fetched for the last time."""
+        maker, of = self.joint.makers[s], self.joint.of
+        parts = [n for n in (maker, *_parts(maker)) if of.get(n) == [s] and isinstance(n.meta.get("val"), torch.Tensor)]
+        if not parts:
+            return
+        t, size, value = parts[0].meta["val"], self.joint.storages[s].bytes, self._value(parts[0]) if op in ("O", "O_end") else None
+        if op == "O":
+            self.now["host", s] = self._call(self.host.send, (value,), _fake_bytes(maker, size, "cpu"))
+            self.carried.pop(("host", s), None)
+            return
+        buffer = self._held(("host", s))
+        if op == "O_end":
+            self._call(self.host.sent, (buffer, value), None)
+        elif op == "P":
+            self.now["moving", s] = self._call(self.host.fetch, (buffer, t.device), _fake_bytes(maker, size, t.device))
+            self.carried.pop(("moving", s), None)
+        else:
+            there = self._call(self.host.fetched, (buffer, self._held(("moving", s)), release), _fake_bytes(maker, size, t.device))
+            for n in parts:
+                t = n.meta["val"]
+                self.now[n] = self._call(restored, (there, t.dtype, tuple(t.shape), t.stride(), t.storage_offset()), t)
+                self.carried.pop(n, None)
+
+
+def _parts(n: fx.Node) -> list[fx.Node]:
+    return [g for g in n.users if g.target is operator.getitem]
+
+
+def _fake_bytes(n: fx.Node, count: int, device: Any) -> torch.Tensor:
+    """Bytes without memory, in the mode of a node's tensors."""
     mode: Any = tensors(n.meta.get("val"))[0].fake_mode  # type: ignore[attr-defined]
     with mode:
-        return torch.empty(torch.get_rng_state().numel(), dtype=torch.uint8)
+        return torch.empty(count, dtype=torch.uint8, device=device)
 
 
 def _device(n: fx.Node) -> str:
     return next((str(t.device) for t in tensors(n.meta.get("val"))), "cpu")
 
 
-def write(joint: Joint, plan: dict[str, Any]) -> tuple[fx.GraphModule, fx.GraphModule]:
+def _computed(joint: Joint, ops: list[dict[str, Any]]) -> list[Entry]:
+    return [joint.by_id[o["node"]] for o in ops if o["op"] == "C"]
+
+
+def write(joint: Joint, plan: dict[str, Any], host: Host | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Returns the forward and backward modules of a plan.
 
     Args:
         joint: the joint graph.
-        plan: workbench.plan/v1 for ``joint.document()``.
+        plan: workbench.plan/v1 for ``joint.document()``, or a schedule that :meth:`Chain.schedule` returned.
+        host: where what is offloaded goes.
 
     Returns:
         The modules, with the calling convention that AOTAutograd expects of a partition function.
@@ -198,10 +253,10 @@ def write(joint: Joint, plan: dict[str, Any]) -> tuple[fx.GraphModule, fx.GraphM
         UnsupportedError: the plan is for another graph.
     """
     try:
-        order = [joint.by_id[o["node"]] for o in plan["ops"] if o["op"] == "C"]
+        order = _computed(joint, plan["ops"])
     except KeyError as e:
         raise UnsupportedError(f"the plan runs {e}, which this step does not have", reason=Reason.PLAN) from e
     never = len(joint.entries) - len({e.id for e in order})
     if never:
         raise UnsupportedError(f"the plan leaves out {never} operations of this step", reason=Reason.PLAN)
-    return _Writer(joint).write(order)
+    return _Writer(joint, host or Host()).write(plan["ops"])

@@ -1,13 +1,14 @@
 """Plans for chains that are nested checkpoints, run by torch.utils.checkpoint alone.
 
 Such a step is ordinary autograd: it works under DistributedDataParallel, FSDP2 and torch.compile, and gradients of
-single tensors can be asked for, all of which the runner of general plans refuses. What a plan may hold here: layers that
-are kept, and stretches whose forward keeps its input only and is recomputed, as another such plan, for its backward. So
-are the plans of checkpoint_sequential (``periodic``) and of rotor without discards (``persistent``).
+single tensors can be asked for. What a plan may hold here: layers that are kept, and stretches whose forward keeps its
+input only and is recomputed, as another such plan, for its backward. So are the plans of checkpoint_sequential
+(``periodic``) and of rotor without discards (``persistent``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,39 +16,49 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from .cut import Chain
-from .errors import UnsupportedError
-from .planfile import Op, read_plan
+from .chain import Op
+from .errors import Reason, UnsupportedError
+from .step import children
 
 Nodes = list[Any]  # layers that are kept, and lists of nodes: what is recomputed
 
 
-def checkpoints(chain: Chain, plan: Any) -> Checkpoints:
-    """Returns a module with the forward of a chain whose training steps follow a plan of nested checkpoints.
+def checkpoints(
+    model: nn.Sequential, document: dict[str, Any], plan: dict[str, Any], loss: Callable[..., Any] | None = None
+) -> Checkpoints:
+    """Returns a module with the forward of an nn.Sequential whose training steps follow a plan of nested checkpoints.
 
     Args:
-        chain: a network that was cut, by ``cut`` or ``profile``.
-        plan: a file, its JSON, or a Plan for it.
+        model: the network.
+        document: what :func:`workbench_torch.profile` returned for it.
+        plan: a plan for that, workbench.plan/v1.
+        loss: as for profile; then the module is called with the inputs and the targets, and returns the loss.
 
     Raises:
-        UnsupportedError: the plan is for other layers, is no nest of checkpoints, or runs a layer again that changes buffers.
+        UnsupportedError: the plan is for other layers, is no nest of checkpoints, or recomputes a layer that changes buffers.
     """
-    ops, n = list(read_plan(plan).ops), len(chain.layers)
-    if not chain.has_loss:
-        ops = [o for o in ops if o.layer <= n]  # the loss is the caller's
-    nodes, at = _parse(ops, 0, 1, n)
+    paths = children(model)
+    layers, ops = [_layer(model, paths, x.get("x-children")) for x in document["layers"]], list(plan["ops"])
+    if not paths or max(int(o.get("layer", 0)) for o in ops) != len(layers):
+        raise UnsupportedError("the plan is not for the layers of an nn.Sequential: plan for its profile", reason=Reason.PLAN)
+    nodes, at = _parse(ops, 0, 1, len(layers))
     if at < len(ops):
         raise _unnested(ops[at])
     for number in _recomputed(nodes):
-        layer = chain.layers[number - 1]
-        if layer.changes or layer.attributes:
-            what = ", ".join((*layer.changes, *layer.attributes))
-            raise UnsupportedError(f"layer {number} ({layer.name}) changes {what} each time it runs: use apply, which puts that back")
-    return Checkpoints(chain, nodes)
+        if document["layers"][number - 1].get("x-updates"):
+            name = document["layers"][number - 1]["name"]
+            raise UnsupportedError(f"layer {number} ({name}) changes buffers each time it runs, and the plan recomputes it: use load")
+    return Checkpoints(model, layers, nodes, loss)
+
+
+def _layer(model: nn.Module, paths: list[str], span: Any) -> list[nn.Module]:
+    first, last = span or (0, -1)
+    return [model.get_submodule(p) for p in paths[first : last + 1]]
 
 
 def _unnested(op: Op | None) -> UnsupportedError:
-    return UnsupportedError(f"the plan is no nest of checkpoints (at {op or 'its end'}): use apply, or the methods periodic and persistent")
+    where = f"{op['op']} of layer {op['layer']}" if op else "its end"
+    return UnsupportedError(f"the plan is no nest of checkpoints (at {where}): use load, or the methods periodic and persistent")
 
 
 def _parse(ops: list[Op], at: int, i: int, j: int) -> tuple[Nodes, int]:
@@ -56,7 +67,7 @@ def _parse(ops: list[Op], at: int, i: int, j: int) -> tuple[Nodes, int]:
         return [], at
 
     def take(place: int, name: str, layer: int) -> bool:
-        return place < len(ops) and (ops[place].op, ops[place].layer) == (name, layer)
+        return place < len(ops) and (ops[place]["op"], ops[place]["layer"]) == (name, layer)
 
     if take(at, "F_all", i):
         rest, at = _parse(ops, at + 1, i + 1, j)
@@ -69,7 +80,7 @@ def _parse(ops: list[Op], at: int, i: int, j: int) -> tuple[Nodes, int]:
     while True:
         if take(at, "F_none", k):
             at += 1
-        elif take(at, "F_ck", k) and take(at + 1, "D", k - 1) and ops[at + 1].tensor == "a":
+        elif take(at, "F_ck", k) and take(at + 1, "D", k - 1) and ops[at + 1]["tensor"] == "a":
             at += 2
         else:
             break
@@ -90,23 +101,25 @@ def _recomputed(nodes: Nodes, inside: bool = False) -> list[int]:
 class Checkpoints(nn.Module):
     """A network whose training steps are nested checkpoints; made by :func:`checkpoints`."""
 
-    def __init__(self, chain: Chain, nodes: Nodes):
+    def __init__(self, model: nn.Sequential, layers: list[list[nn.Module]], nodes: Nodes, loss: Callable[..., Any] | None):
         super().__init__()
-        self.model, self.last = chain.model, chain.layers[-1]
-        self.chain, self.nodes = chain, nodes
+        self.model, self.loss = model, loss
+        self._layers, self._nodes = layers, nodes
 
-    def forward(self, value: Any, *rest: Any) -> Any:
+    def forward(self, value: Any, *targets: Any) -> Any:
         """Returns what the network returns, or the loss of inputs followed by targets."""
-        chain = self.chain
         if not (self.training and torch.is_grad_enabled()):
-            output = chain.whole(value, *rest[: len(rest) - chain.targets])
-            return self.last(output, rest) if chain.has_loss else output
-        return self._run(self.nodes, chain.with_side(value, rest), value)
+            output = self.model(value)
+            return output if self.loss is None else self.loss(output, *targets)
+        return self._run(self._nodes, targets, value)
 
-    def _run(self, nodes: Nodes, extra: tuple[Any, ...], value: Any) -> Any:
+    def _run(self, nodes: Nodes, targets: tuple[Any, ...], value: Any) -> Any:
         for node in nodes:
             if isinstance(node, list):
-                value = checkpoint(partial(self._run, node, extra), value, use_reentrant=False)
-            else:
-                value = self.chain.layers[node - 1](value, extra)
+                value = checkpoint(partial(self._run, node, targets), value, use_reentrant=False)
+                continue
+            for m in self._layers[node - 1]:
+                value = m(value)
+            if node == len(self._layers) and self.loss is not None:
+                value = self.loss(value, *targets)
         return value

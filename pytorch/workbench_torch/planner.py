@@ -63,6 +63,14 @@ def memory_flag(memory: Memory, device: torch.device) -> str:
     return text if found[2] == "%" else str(int(number * UNITS[found[2].upper()]))
 
 
+def describe(device: torch.device) -> dict[str, Any]:
+    """Returns the fields of an instance that describe a device."""
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        return {"device": properties.name, "device_memory": properties.total_memory}
+    return {"device": "cpu", "threads": torch.get_num_threads()}
+
+
 def cache_folder() -> Path:
     """Returns where plans are kept between runs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench" / "plans"

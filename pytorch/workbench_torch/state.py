@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -20,25 +17,6 @@ from .errors import UnsupportedError
 def tensors(value: Any) -> list[torch.Tensor]:
     """Returns the tensors in a value."""
     return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
-
-
-PLAIN = (int, float, complex, str, bytes, type(None), slice, range)
-SEEN = (torch.Tensor, *PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format)
-
-
-def opaque(value: Any) -> str:
-    """The type of something in a value that may hold tensors which :func:`tensors` does not see; else nothing."""
-    return next((type(leaf).__name__ for leaf in pytree.tree_flatten(value)[0] if not isinstance(leaf, SEEN)), "")
-
-
-def flatten(value: Any) -> tuple[list[Any], Any]:
-    """As pytree's, with None for the structure of a tensor, which most layers hand over."""
-    return ([value], None) if isinstance(value, torch.Tensor) else pytree.tree_flatten(value)
-
-
-def unflatten(flat: Sequence[Any], structure: Any) -> Any:
-    """Returns a value of such a structure from its leaves."""
-    return flat[0] if structure is None else pytree.tree_unflatten(list(flat), structure)
 
 
 def refuse_without_memory(model: nn.Module) -> None:
@@ -57,10 +35,6 @@ class State:
         refuse_without_memory(model)
         self.buffers = {name: (b, b.detach().clone()) for name, b in model.named_buffers()}
         self.generators = Generators()
-
-    def changed(self) -> list[str]:
-        """Names of the buffers that hold other values than at the start."""
-        return [n for n, (b, old) in self.buffers.items() if not same(b.detach(), old)]
 
     def restore(self) -> None:
         """Puts buffers, generators and attributes back."""
@@ -97,11 +71,6 @@ class Generators:
         if self.cuda:
             torch.cuda.set_rng_state_all(self.cuda)
 
-    def moved(self) -> bool:
-        """Whether random numbers were drawn since."""
-        now = Generators()
-        return not torch.equal(self.cpu, now.cpu) or any(not torch.equal(a, b) for a, b in zip(self.cuda, now.cuda))
-
 
 class OtherGenerators:
     """The states of Python's generator of random numbers and of NumPy's, which no plan can put back for a rerun."""
@@ -124,42 +93,7 @@ class OtherGenerators:
         return repr(self._now()) != repr(self.states)
 
 
-Modes = list[Callable[[], AbstractContextManager[None]]]
-
-
-def autocast_as_now() -> Modes:
-    """Makers of contexts with today's autocast modes, for runs that come later; none where autocast is off.
-
-    They keep no casts of weights for later: those made without gradients would be used with them.
-    """
-    modes: Modes = []
-    for device, enabled, dtype in autocasts():
-        if enabled:
-            modes.append(partial(torch.autocast, device, dtype=dtype, cache_enabled=False))
-    return modes
-
-
-def autocast_is_on() -> bool:
-    """Returns whether autocast is on for any device."""
-    return any(enabled for _, enabled, _ in autocasts())
-
-
 def autocasts() -> list[tuple[str, bool, torch.dtype]]:
     """By type of device, whether autocast is on and to which dtype it casts."""
     is_enabled: Any = torch.is_autocast_enabled
     return [(d, is_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
-
-
-@contextmanager
-def autocast(modes: Modes) -> Iterator[None]:
-    """All of the modes that :func:`autocast_as_now` noted, and no others."""
-    now = [device for device, enabled, _ in autocasts() if enabled]
-    if not modes and not now:
-        yield
-        return
-    with ExitStack() as stack:
-        for device in now:
-            stack.enter_context(torch.autocast(device, enabled=False))
-        for mode in modes:
-            stack.enter_context(mode())
-        yield

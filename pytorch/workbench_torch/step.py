@@ -18,14 +18,16 @@ from torch.utils import _pytree as pytree
 
 from . import capture as tracing
 from . import comparison, planner, timing
+from .chain import Chain, free_early
 from .errors import ChangedError, Reason, UnsupportedError
+from .host import Host
 from .joint import Joint
 from .memory import meter
 from .modules import write
 from .state import autocasts
 
 MOST_SHAPES = 8
-FORMAT = "workbench.step/v1"
+FORMAT, PLAN = "workbench.step/v1", "workbench.plan/v1"
 
 
 @dataclass(frozen=True)
@@ -84,25 +86,12 @@ def report(joint: Joint, plan: dict[str, Any], counted_by: str = "", compared: b
                 recomputed[e.layer] = n + 1, seconds + e.time
             ran.add(e.id)
     claims, once = plan["claims"], sum(e.time for e in joint.entries)
+    once_all = [{"op": "C", "node": e.id} for e in joint.entries]
     return Report(
-        int(plan.get("platform", {}).get("memory") or 0), int(claims["peak_memory"]), store_all_peak(joint),
+        int(plan.get("platform", {}).get("memory") or 0), int(claims["peak_memory"]), free_early(joint, once_all)[1],
         sum(n for _, n in recomputed.values()) + once, once, float(plan.get("x-bound") or 0),
         len(joint.entries), recomputed, compared, counted_by,
     )  # fmt: skip
-
-
-def store_all_peak(joint: Joint) -> int:
-    """Returns the peak in bytes where every operation runs once, in order, and storages are freed after their last use."""
-    last: dict[int, int] = {}
-    for k, e in enumerate(joint.entries):
-        last.update(dict.fromkeys((*e.reads, *e.writes), k))
-    now = peak = 0
-    for k, e in enumerate(joint.entries):
-        now += sum(joint.storages[s].bytes for s in e.writes)
-        peak = max(peak, now + e.workspace)
-        used = dict.fromkeys((*e.reads, *e.writes))
-        now -= sum(x.bytes for s, x in ((s, joint.storages[s]) for s in used) if last[s] == k and not (x.resident or x.result))
-    return peak
 
 
 @dataclass
@@ -127,6 +116,7 @@ class _Planned:
     report: Report
     leaves: list[Any]
     spec: Any
+    host: Host
 
     def __call__(self, given: list[torch.Tensor]) -> Any:
         return self.run(*(of[name] for of, name in self.places), *given)
@@ -170,6 +160,11 @@ class Step(nn.Module):
         if self._latest is None:
             raise ChangedError("nothing was planned yet")
         return self._latest
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of the buffers on the host for what the plan of the latest shape offloads."""
+        return self._last().host.bytes
 
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Returns arguments of the latest shape, with the values that it was planned with."""
@@ -275,7 +270,7 @@ def plan(
 def load(
     path: str | Path, model: nn.Module, loss: Callable[..., Any] | None = None, example: tuple[Any, ...] | dict[str, Any] = ()
 ) -> Step:
-    """Returns the step that :meth:`Step.save` wrote, for the same network.
+    """Returns a step that follows the plan in a file: what :meth:`Step.save` wrote, or a plan for the chain of :func:`profile`.
 
     Args:
         path: the file.
@@ -284,20 +279,49 @@ def load(
         example: as for :func:`plan`.
 
     Raises:
-        UnsupportedError: the file is for another step, or cannot be read.
+        UnsupportedError: the plan is for another step or breaks the rules, or the file cannot be read.
     """
     try:
         known = json.loads(Path(path).read_text())
     except (OSError, ValueError) as e:
         raise UnsupportedError(f"{path} cannot be read: {e}", reason=Reason.PLAN) from e
-    if not isinstance(known, dict) or known.get("format") != FORMAT:
-        raise UnsupportedError(f"{path} has no format {FORMAT}", reason=Reason.PLAN)
-    memory = int(known["plan"].get("platform", {}).get("memory") or 1)
+    if not isinstance(known, dict) or known.get("format") not in (FORMAT, PLAN):
+        raise UnsupportedError(f"{path} has neither format {FORMAT} nor {PLAN}", reason=Reason.PLAN)
+    memory = int(known.get("plan", known).get("platform", {}).get("memory") or 1)
     step = Step(model, loss, Options(memory, "search", 10, True))
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     leaves, spec = pytree.tree_flatten((args, kwargs))
     step._add(args, kwargs, step._key(leaves, spec), known)  # noqa: SLF001
     return step
+
+
+def profile(
+    model: nn.Module,
+    loss: Callable[..., Any] | None = None,
+    example: tuple[Any, ...] | dict[str, Any] = (),
+    *,
+    name: str = "",
+    seconds: float = 3,
+) -> dict[str, Any]:
+    """Returns a network's training step as workbench.chain/v1, for ``workbench solve``; :func:`load` runs plans for it.
+
+    Layers of an nn.Sequential do not divide its members.
+
+    Args:
+        model: as for :func:`plan`.
+        loss: as for :func:`plan`; the end of the last layer.
+        example: as for :func:`plan`.
+        name: of the network; "": that of its class.
+        seconds: the time limit for measuring.
+
+    Raises:
+        UnsupportedError: the step has no graph.
+    """
+    step, joint, counted_by = _profiled(model, loss, example, "", seconds)
+    made = Chain(joint, children(model)).document(name or type(model).__name__, step.samples(), counted_by)
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    made["source"].update(planner.describe(device))
+    return made
 
 
 def profile_graph(
@@ -320,15 +344,30 @@ def profile_graph(
     Raises:
         UnsupportedError: the step has no graph.
     """
+    step, joint, _ = _profiled(model, loss, example, device, seconds)
+    return joint.document(type(model).__name__, step.samples())
+
+
+def _profiled(model: nn.Module, loss: Any, example: Any, device: str, seconds: float) -> tuple[tracing.Step, Joint, str]:
+    """A step's joint graph with times, and what counted the workspaces."""
     args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
     step = tracing.Step(model, loss, args, kwargs)
     captured = tracing.capture(step)
     with captured.stack:
         if device:
             timing.estimate(captured.joint, device)
-        else:
-            timing.measure(captured.joint, step.real(captured.joint), seconds=seconds)
-    return captured.joint.document(type(model).__name__, step.samples())
+            return step, captured.joint, ""
+        return step, captured.joint, timing.measure(captured.joint, step.real(captured.joint), seconds=seconds)
+
+
+def children(model: nn.Module, prefix: str = "") -> list[str]:
+    """Returns the paths of the members of an nn.Sequential, those of Sequentials in it in their place; of others nothing."""
+    if type(model).forward is not nn.Sequential.forward:
+        return []
+    found = []
+    for path, m in model._modules.items():
+        found += (m is not None and children(m, f"{prefix}{path}.")) or [prefix + path]
+    return found
 
 
 def _make(
@@ -339,10 +378,15 @@ def _make(
     captured = tracing.capture(step)
     joint = captured.joint
     with captured.stack:
-        made, counted_by = planned(joint, step.real(joint), options, samples=step.samples(), known=known)
-        run = captured.compile(*write(joint, made))
+        if known is not None and known["format"] == PLAN:
+            counted_by = timing.measure(joint, step.real(joint), seconds=0.3 * options.seconds)
+            made = Chain(joint, children(model)).schedule(known)
+        else:
+            made, counted_by = planned(joint, step.real(joint), options, samples=step.samples(), known=known)
+        host = Host()
+        run = captured.compile(*write(joint, made, host))
     document = joint.document(type(model).__name__, step.samples())
-    result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves, step.spec)
+    result = _Planned(run, captured.tensors(step), document, made, report(joint, made, counted_by, True), step.leaves, step.spec, host)
     given = [step.leaves[k] for k in step.places]
     comparison.refuse_different(model, lambda: step(*given), lambda: result(given))
     return result

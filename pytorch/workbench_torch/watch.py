@@ -1,4 +1,4 @@
-"""Attributes of modules other than parameters and buffers, and modes that a plan depends on."""
+"""Attributes of modules other than parameters and buffers, which a graph cannot hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from .errors import UnsupportedError
-from .state import refuse_without_memory, same
 
 OWN = frozenset(vars(nn.Module()))  # what every module has
 WRAPPERS = {  # and where what they hold is
@@ -37,7 +36,7 @@ class Attributes:
         self.before = [dict(vars(m)) for m in self.modules]
         self.tables = [(of, dict(of)) for m in self.modules for of in _tables(m)]
         self.containers: list[tuple[Any, Any]] = []
-        self.leaves = {k: (v, v._version if isinstance(v, torch.Tensor) else 0) for k, v in self._all(self.containers)}
+        self.leaves = dict(self._all(self.containers))
 
     def _all(self, containers: list[tuple[Any, Any]] | None = None) -> Iterator[tuple[tuple[int, str], Any]]:
         for k, m in enumerate(self.modules):
@@ -49,30 +48,14 @@ class Attributes:
     def _name(self, at: tuple[int, str]) -> str:
         return f"{type(self.modules[at[0]]).__name__}.{at[1]}"
 
-    def changed(self, of_tensors: bool = True) -> list[str]:
-        """Names of what is another number, or holds other numbers, than before."""
+    def changed(self) -> list[str]:
+        """Names of what is another number than before."""
         now, names = dict(self._all()), []
         for at in {**self.leaves, **now}:
-            (old, version), new = self.leaves.get(at, (None, 0)), now.get(at)
-            if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
-                if of_tensors and not _equal(old, version, new):
-                    names.append(self._name(at))
-            elif old is not new and not _alike(old, new):
+            old, new = self.leaves.get(at), now.get(at)
+            if not (isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor) or old is new or _alike(old, new)):
                 names.append(self._name(at))
         return sorted(set(names))
-
-    def graphs(self) -> list[tuple[nn.Module, str]]:
-        """Modules and names of attributes that hold tensors with a graph which they did not hold before."""
-        found = {}
-        for at, v in self._all():
-            old = self.leaves.get(at, (None, 0))[0]
-            if isinstance(v, torch.Tensor) and v is not old and v.grad_fn is not None:
-                found[at] = self.modules[at[0]], at[1]
-        return list(found.values())
-
-    def replaced(self) -> list[str]:
-        """Names of parameters and buffers that are other tensors than before."""
-        return sorted({k for of, old in self.tables for k in {**of, **old} if of.get(k) is not old.get(k)})
 
     def restore(self) -> None:
         """Puts everything back but the numbers of tensors."""
@@ -110,17 +93,7 @@ def _spread(path: str, value: Any, depth: int, containers: list[tuple[Any, Any]]
         yield from _spread(f"{path}.{k}", v, depth - 1, containers)
 
 
-def _equal(old: Any, version: int, new: Any) -> bool:
-    if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
-        return old is None  # made for the first time
-    if old is new:
-        return old._version == version
-    return old.device == new.device and same(old.detach(), new.detach())
-
-
 def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
-        return False
     try:
         return bool(a == b)
     except Exception:  # of the user's classes
@@ -130,21 +103,3 @@ def _alike(a: Any, b: Any) -> bool:
 def _tables(m: nn.Module) -> list[dict[str, Any]]:
     """Its parameters and buffers, by name; those of torch.jit are in no dict of Python's."""
     return [of for of in (m._parameters, m._buffers) if isinstance(of, dict)]
-
-
-class Watch:
-    """The modes of a network's modules and parameters when it was cut."""
-
-    def __init__(self, model: nn.Module):
-        refuse_without_memory(model)
-        self.modules = list(model.modules())
-        self.of = [t for m in self.modules for table in _tables(m) for t in table.values() if t is not None]
-        self.modes = self._modes()
-
-    def _modes(self) -> tuple[bool, ...]:
-        return (*(m.training for m in self.modules), *(t.requires_grad for t in self.of))
-
-    def check_modes(self) -> None:
-        """Raises UnsupportedError if a mode was changed since."""
-        if self._modes() != self.modes:
-            raise UnsupportedError("train/eval or requires_grad was changed since the network was cut: profile and plan again")
