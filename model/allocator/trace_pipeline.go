@@ -36,7 +36,7 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, size := c.Len(), sizes{c}
+	n := c.Len()
 	owner, copies := make([]int, n+2), slices.Repeat([]int{1}, n+2)
 	gpus := 0
 	for _, s := range p.Allocation {
@@ -77,7 +77,7 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		slices.SortFunc(turns[gpu], func(a, b turn) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.batch, b.batch), cmp.Compare(a.step, b.step))
 		})
-		g := &stageTracer{tracer: tracer{unit: c.Unit}, sizes: size, n: n, owner: owner, copies: copies, gpu: gpu}
+		g := &stageTracer{tracer: tracer{unit: c.Unit}, n: n, owner: owner, copies: copies, gpu: gpu}
 		g.t.Device = fmt.Sprintf("gpu%d", gpu)
 		g.run(c, p, turns[gpu], batches)
 		t, err := g.trace()
@@ -92,7 +92,6 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 // stageTracer follows one GPU of a pipeline.
 type stageTracer struct {
 	tracer
-	sizes
 	n, gpu int
 	owner  []int // the first owner of layer ℓ
 	copies []int // the number of its replicas
@@ -122,8 +121,8 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 			}
 		}
 		if l < g.n && g.owner[l] != g.owner[l+1] && (g.has(l) || g.has(l+1)) {
-			g.Allocate(begin, g.a(l), "buffer for a", l)
-			g.Allocate(begin, g.delta(l), "buffer for delta", l)
+			g.Allocate(begin, c.A(l), "buffer for a", l)
+			g.Allocate(begin, c.Delta(l), "buffer for delta", l)
 		}
 	}
 	stored := vacant(batches * (g.n + 1)) // a_{ℓ-1} of a mini-batch
@@ -139,18 +138,18 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 			if *at(l - 1) = *wait; c.Kept != nil || c.AllSaved || !g.here(t.step-1) {
 				*at(l - 1) = g.Allocate(t.start, c.KeptBy(l), plan.TensorA, l-1)
 			}
-			*wait = g.Allocate(t.start, g.a(l), plan.TensorA, l)
+			*wait = g.Allocate(t.start, c.A(l), plan.TensorA, l)
 		} else { // B_ℓ
 			l := 2*g.n - t.step
 			input := *wait
 			switch {
 			case t.step == g.n: // a_N has become δ_N
 				g.Free(t.start, &input)
-				input = g.Allocate(t.start, g.delta(l), plan.TensorDelta, l)
+				input = g.Allocate(t.start, c.Delta(l), plan.TensorDelta, l)
 			case !g.here(t.step - 1):
-				input = g.Allocate(t.start, g.delta(l), plan.TensorDelta, l)
+				input = g.Allocate(t.start, c.Delta(l), plan.TensorDelta, l)
 			}
-			*wait = g.Allocate(t.start, g.delta(l-1), plan.TensorDelta, l-1)
+			*wait = g.Allocate(t.start, c.Delta(l-1), plan.TensorDelta, l-1)
 			g.Free(t.end, &input)
 			g.Free(t.end, at(l-1))
 		}

@@ -11,30 +11,6 @@ import (
 // overhead is the content of blocks of temporary memory.
 const overhead = "overhead"
 
-// sizes are those of the tensors of a chain, layers 0..N.
-type sizes struct{ c *chain.Chain }
-
-func (s sizes) a(l int) float64 {
-	if l == 0 {
-		return s.c.Input.Activation
-	}
-	return s.c.Layers[l-1].Activation
-}
-
-func (s sizes) abar(l int) float64 {
-	if l == 0 {
-		return s.c.Input.Activation
-	}
-	return s.c.Layers[l-1].Saved
-}
-
-func (s sizes) delta(l int) float64 {
-	if l == 0 {
-		return s.c.Input.Gradient
-	}
-	return s.c.Layers[l-1].Gradient
-}
-
 // OfRemat is the [Tracer] of rematerialization, on chains and graphs, operation by operation ([004] Table 2.1).
 func OfRemat(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
@@ -59,18 +35,18 @@ func OfJoin(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 }
 
 func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
-	n, size := c.Len(), sizes{c}
+	n := c.Len()
 	a, abar, delta := vacant(n+1), vacant(n+1), vacant(n+1)
-	a[0] = b.Allocate(0, size.a(0), plan.TensorA, 0)
-	delta[n] = b.Allocate(0, size.delta(n), plan.TensorDelta, n)
+	a[0] = b.Allocate(0, c.A(0), plan.TensorA, 0)
+	delta[n] = b.Allocate(0, c.Delta(n), plan.TensorDelta, n)
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		l := o.Layer
 		switch o.Op {
 		case plan.OpFAll, plan.OpFCk, plan.OpFNone:
-			to, bytes, tensor := a, size.a(l), plan.TensorA
+			to, bytes, tensor := a, c.A(l), plan.TensorA
 			if o.Op == plan.OpFAll {
-				to, bytes, tensor = abar, size.abar(l), plan.TensorAbar
+				to, bytes, tensor = abar, c.Abar(l), plan.TensorAbar
 			}
 			out := b.Allocate(o.Start, bytes, tensor, l)
 			temp := b.Allocate(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
@@ -81,7 +57,7 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 				b.Free(o.End, &a[l-1])
 			}
 		case plan.OpB:
-			delta[l-1] = b.Allocate(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
+			delta[l-1] = b.Allocate(o.Start, c.Delta(l-1), plan.TensorDelta, l-1)
 			temp := b.Allocate(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
 			b.Free(o.End, &temp)
 			b.Free(o.End, &delta[l])

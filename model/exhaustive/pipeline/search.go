@@ -187,18 +187,6 @@ type pipelineStep struct {
 func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, owner []int, model string, k, limit int) *patterns {
 	s := &patterns{chain: c, platform: m, allocation: allocation, model: model, owner: owner, k: k, limit: limit}
 	n := c.Len()
-	a := func(l int) float64 {
-		if l == 0 {
-			return c.Input.Activation
-		}
-		return c.Layers[l-1].Activation
-	}
-	delta := func(l int) float64 {
-		if l == 0 {
-			return c.Input.Gradient
-		}
-		return c.Layers[l-1].Gradient
-	}
 	c = c.Count(m.Model)
 	s.fixed = make([]float64, m.Processors)
 	send := func(op string, l int, size float64) {
@@ -226,15 +214,15 @@ func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, o
 	for l := 1; l <= n; l++ {
 		x := &c.Layers[l-1]
 		s.fixed[owner[l-1]] += float64(m.WeightCopies) * x.Weight
-		compute(plan.OpF, l, x.ForwardTime, c.KeptBy(l), a(l))
+		compute(plan.OpF, l, x.ForwardTime, c.KeptBy(l), c.A(l))
 		if l < n {
-			send(plan.OpCF, l, a(l))
+			send(plan.OpCF, l, c.A(l))
 		}
 	}
 	for l := n; l >= 1; l-- {
-		compute(plan.OpB, l, c.Layers[l-1].BackwardTime, delta(l), delta(l-1))
+		compute(plan.OpB, l, c.Layers[l-1].BackwardTime, c.Delta(l), c.Delta(l-1))
 		if l > 1 {
-			send(plan.OpCB, l-1, delta(l-1))
+			send(plan.OpCB, l-1, c.Delta(l-1))
 		}
 	}
 	s.connect()

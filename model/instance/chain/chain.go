@@ -47,6 +47,30 @@ func (c *Chain) Count(model string) *Chain {
 	return &x
 }
 
+// A returns the size of a_ℓ, ℓ from 0, the input, to N.
+func (c *Chain) A(l int) float64 {
+	if l == 0 {
+		return c.Input.Activation
+	}
+	return c.Layers[l-1].Activation
+}
+
+// Abar returns the size of ā_ℓ, ℓ from 0 to N; ā_0 is a_0.
+func (c *Chain) Abar(l int) float64 {
+	if l == 0 {
+		return c.Input.Activation
+	}
+	return c.Layers[l-1].Saved
+}
+
+// Delta returns the size of δ_ℓ, the gradient of a_ℓ, ℓ from 0 to N.
+func (c *Chain) Delta(l int) float64 {
+	if l == 0 {
+		return c.Input.Gradient
+	}
+	return c.Layers[l-1].Gradient
+}
+
 // SavedSize returns what layer ℓ adds to what a step holds from F_ℓ to B_ℓ, by the model of memory: its output or ā_ℓ, which has it.
 func (c *Chain) SavedSize(l int) float64 {
 	if c.AllSaved {
@@ -62,11 +86,7 @@ func (c *Chain) TransientSizes(l int) (forward, backward float64) {
 		return 0, 0
 	}
 	forward, backward = c.Overheads(l)
-	backward += c.Layers[l-1].Gradient
-	if l > 1 {
-		return forward, backward + c.Layers[l-2].Gradient
-	}
-	return forward, backward + c.Input.Gradient
+	return forward, backward + c.Delta(l) + c.Delta(l-1)
 }
 
 // Overheads returns what F_ℓ and B_ℓ need while they run beyond tensors between layers, by the model of memory.
@@ -84,10 +104,7 @@ func (c *Chain) KeptBy(l int) float64 {
 	if c.Kept != nil {
 		return c.Kept[l-1]
 	}
-	kept := c.Input.Activation
-	if l > 1 {
-		kept = c.Layers[l-2].Activation
-	}
+	kept := c.A(l - 1)
 	if x := &c.Layers[l-1]; c.AllSaved {
 		kept += x.Saved - x.Activation
 	}

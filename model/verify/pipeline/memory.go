@@ -134,7 +134,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 		}
 		input := v.chain.KeptBy(x.layer)
 		if x.op == plan.OpB {
-			input = v.gradient(x.layer)
+			input = v.chain.Delta(x.layer)
 		}
 		over, backward := v.chain.Overheads(x.layer)
 		if x.op == plan.OpB {
@@ -213,8 +213,8 @@ func (v *pattern) fixed(i int) float64 {
 			fixed += float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight
 		}
 		if l > 0 && v.cut(l) && (here || v.has(l, i)) {
-			fixed += v.activation(l)
-			fixed += v.gradient(l)
+			fixed += v.chain.A(l)
+			fixed += v.chain.Delta(l)
 		}
 	}
 	return fixed

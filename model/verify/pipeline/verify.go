@@ -243,21 +243,6 @@ func (v *pattern) cut(l int) bool {
 	return v.owner[l-1] >= 0 && v.owner[l] >= 0 && v.owner[l-1] != v.owner[l]
 }
 
-// activation and gradient return the sizes of a_ℓ and δ_ℓ, ℓ from 0 on.
-func (v *pattern) activation(l int) float64 {
-	if l == 0 {
-		return v.chain.Input.Activation
-	}
-	return v.chain.Layers[l-1].Activation
-}
-
-func (v *pattern) gradient(l int) float64 {
-	if l == 0 {
-		return v.chain.Input.Gradient
-	}
-	return v.chain.Layers[l-1].Gradient
-}
-
 // findSteps lists what a mini-batch passes.
 func (v *pattern) findSteps() {
 	n := v.chain.Len()
@@ -275,15 +260,15 @@ func (v *pattern) findSteps() {
 		}
 	}
 	for l := 1; l <= n; l++ {
-		compute(plan.OpF, l, v.chain.Layers[l-1].ForwardTime, v.activation(l))
+		compute(plan.OpF, l, v.chain.Layers[l-1].ForwardTime, v.chain.A(l))
 		if l < n {
-			send(plan.OpCF, l, v.activation(l))
+			send(plan.OpCF, l, v.chain.A(l))
 		}
 	}
 	for l := n; l >= 1; l-- {
-		compute(plan.OpB, l, v.chain.Layers[l-1].BackwardTime, v.gradient(l-1))
+		compute(plan.OpB, l, v.chain.Layers[l-1].BackwardTime, v.chain.Delta(l-1))
 		if l > 1 {
-			send(plan.OpCB, l-1, v.gradient(l-1))
+			send(plan.OpCB, l-1, v.chain.Delta(l-1))
 		}
 	}
 	v.addReductions()

@@ -60,8 +60,8 @@ func replayChain(c *chain.Chain, p *plan.Plan, record bool) (*replay.Replay, err
 		Replay: r, n: n, chain: c,
 		a: flags[:n+1], abar: flags[n+1 : 2*n+2], delta: flags[2*n+2 : 3*n+3], run: flags[3*n+3:],
 	}
-	r.Store(&v.a[0], replay.Activations, v.sizeA(0))
-	r.Store(&v.delta[n], replay.Gradients, v.sizeDelta(n))
+	r.Store(&v.a[0], replay.Activations, v.chain.A(0))
+	r.Store(&v.delta[n], replay.Gradients, v.chain.Delta(n))
 	r.CheckStart()
 	for k := range p.Ops {
 		r.RecordDuring(k)
@@ -83,20 +83,6 @@ func replayChain(c *chain.Chain, p *plan.Plan, record bool) (*replay.Replay, err
 		}
 	}
 	return r.Finish()
-}
-
-func (v *chainReplay) sizeA(l int) float64 {
-	if l == 0 {
-		return v.chain.Input.Activation
-	}
-	return v.chain.Layers[l-1].Activation
-}
-
-func (v *chainReplay) sizeDelta(l int) float64 {
-	if l == 0 {
-		return v.chain.Input.Gradient
-	}
-	return v.chain.Layers[l-1].Gradient
 }
 
 // hasLayer reports an operation of a layer outside first..N.
@@ -125,11 +111,11 @@ func (v *chainReplay) forward(k, l int) {
 	switch {
 	case v.a[l-1]:
 	case o.Op == plan.OpFNone && v.abar[l-1]:
-		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d itself, which is not stored; it cannot consume ā_%d", l-1, l-1))
+		v.missing(k, v.chain.A(l-1), fmt.Sprintf("a_%d itself, which is not stored; it cannot consume ā_%d", l-1, l-1))
 	case o.Op == plan.OpFNone || l == 1:
-		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d, which is not stored", l-1))
+		v.missing(k, v.chain.A(l-1), fmt.Sprintf("a_%d, which is not stored", l-1))
 	case !v.abar[l-1]:
-		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
+		v.missing(k, v.chain.A(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
 	}
 	if o.Op == plan.OpFAll {
 		v.CheckMemory(k, replay.Saved, x.Saved, x.Overhead(true))
@@ -139,7 +125,7 @@ func (v *chainReplay) forward(k, l int) {
 	v.CheckMemory(k, replay.Activations, x.Activation, x.Overhead(false))
 	v.Store(&v.a[l], replay.Activations, x.Activation)
 	if o.Op == plan.OpFNone {
-		v.Free(&v.a[l-1], replay.Activations, v.sizeA(l-1))
+		v.Free(&v.a[l-1], replay.Activations, v.chain.A(l-1))
 	}
 }
 
@@ -167,15 +153,15 @@ func (v *chainReplay) backward(k, l int) {
 	switch {
 	case v.a[l-1] || v.abar[l-1]:
 	case l == 1:
-		v.missing(k, v.sizeA(0), "a_0, which is not stored")
+		v.missing(k, v.chain.A(0), "a_0, which is not stored")
 	default:
-		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
+		v.missing(k, v.chain.A(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
 	}
-	v.CheckMemory(k, replay.Gradients, v.sizeDelta(l-1), x.BackwardOverhead)
+	v.CheckMemory(k, replay.Gradients, v.chain.Delta(l-1), x.BackwardOverhead)
 	v.Free(&v.delta[l], replay.Gradients, x.Gradient)
 	v.Free(&v.abar[l], replay.Saved, x.Saved)
-	v.Free(&v.a[l-1], replay.Activations, v.sizeA(l-1))
-	v.Store(&v.delta[l-1], replay.Gradients, v.sizeDelta(l-1))
+	v.Free(&v.a[l-1], replay.Activations, v.chain.A(l-1))
+	v.Store(&v.delta[l-1], replay.Gradients, v.chain.Delta(l-1))
 }
 
 // chainTensors are the tensors that D discards.
@@ -197,9 +183,9 @@ func (v *chainReplay) discard(k, l int) {
 	v.CheckTime(k, 0)
 	if o.Tensor == plan.TensorA {
 		if !v.a[l] {
-			v.Broken(plan.RuleNotStored, k, v.sizeA(l), "D discards a_%d, which is not stored", l)
+			v.Broken(plan.RuleNotStored, k, v.chain.A(l), "D discards a_%d, which is not stored", l)
 		}
-		v.Free(&v.a[l], replay.Activations, v.sizeA(l))
+		v.Free(&v.a[l], replay.Activations, v.chain.A(l))
 		return
 	}
 	size := v.chain.Layers[l-1].Saved

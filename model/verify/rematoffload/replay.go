@@ -188,21 +188,11 @@ func (v *offloadReplay) layerOf(id int) (layer, part int) {
 }
 
 func (v *offloadReplay) size(id int) float64 {
-	switch l, part := v.layerOf(id); {
-	case l == 0:
-		return v.chain.Input.Activation
-	case part == replay.Saved:
-		return v.chain.Layers[l-1].Saved
-	default:
-		return v.chain.Layers[l-1].Activation
+	l, part := v.layerOf(id)
+	if part == replay.Saved {
+		return v.chain.Abar(l)
 	}
-}
-
-func (v *offloadReplay) sizeDelta(l int) float64 {
-	if l == 0 {
-		return v.chain.Input.Gradient
-	}
-	return v.chain.Layers[l-1].Gradient
+	return v.chain.A(l)
 }
 
 // name is a tensor as the papers write it.
@@ -534,9 +524,9 @@ func (v *offloadReplay) startBackward(k int) bool {
 		v.missing(k, x.Saved, v.where(id, ""))
 	}
 	v.input(k, l, false)
-	v.running[replay.Gradients] += v.sizeDelta(l - 1)
+	v.running[replay.Gradients] += v.chain.Delta(l - 1)
 	v.overhead += x.BackwardOverhead
-	v.actions[k].out = v.blocks.Allocate(v.now, v.sizeDelta(l-1), plan.TensorDelta, l-1)
+	v.actions[k].out = v.blocks.Allocate(v.now, v.chain.Delta(l-1), plan.TensorDelta, l-1)
 	v.actions[k].temp = v.blocks.Allocate(v.now, x.BackwardOverhead, "overhead", l)
 	v.point(k, false)
 	return true
@@ -562,7 +552,7 @@ func (v *offloadReplay) checkpoints() *replay.Checkpoints {
 func (v *offloadReplay) endBackward(k int) {
 	l := v.Plan.Ops[k].Layer
 	x := &v.chain.Layers[l-1]
-	v.running[replay.Gradients] -= v.sizeDelta(l - 1)
+	v.running[replay.Gradients] -= v.chain.Delta(l - 1)
 	v.overhead -= x.BackwardOverhead
 	v.blocks.Free(v.now, &v.actions[k].temp)
 	v.release(k)
@@ -572,7 +562,7 @@ func (v *offloadReplay) endBackward(k int) {
 	if l == 1 || !v.activation {
 		v.consume(l - 1)
 	}
-	v.Replay.Store(&v.delta[l-1].stored, replay.Gradients, v.sizeDelta(l-1))
+	v.Replay.Store(&v.delta[l-1].stored, replay.Gradients, v.chain.Delta(l-1))
 	v.delta[l-1].block = v.actions[k].out
 }
 
