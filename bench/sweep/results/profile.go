@@ -132,30 +132,21 @@ type Tradeoff struct {
 	Cases []*Case // by memory
 }
 
-// tradeoffs finds the cases that differ in memory only.
+// tradeoffs finds the cases that differ in memory only, which comes last in their order.
 func (p *Problem) tradeoffs() {
-	var runs []*Case
-	flush := func() {
-		if len(runs) > 1 {
-			t := &Tradeoff{Name: runs[0].Instance, Cases: runs}
-			if rest := strings.TrimPrefix(strings.TrimPrefix(Limits(&runs[0].Key), Memory(&runs[0].Key)), ", "); rest != "" {
-				t.Name += ", " + rest
-			}
-			p.Tradeoffs = append(p.Tradeoffs, t)
-		}
-		runs = nil
-	}
-	for _, c := range p.Cases { // memory comes last in their order
-		if len(runs) > 0 {
-			a, b := runs[0].Key, c.Key
-			a.Memory, b.Memory = 0, 0
-			if a != b {
-				flush()
+	for from, to := 0, 0; from < len(p.Cases); from = to {
+		first := p.Cases[from].Key
+		for to = from; to < len(p.Cases); to++ {
+			key := p.Cases[to].Key
+			if key.Memory = first.Memory; key != first {
+				break
 			}
 		}
-		runs = append(runs, c)
+		if to-from > 1 {
+			name := p.Cases[from].Instance + strings.TrimPrefix(Limits(&first), Memory(&first))
+			p.Tradeoffs = append(p.Tradeoffs, &Tradeoff{name, p.Cases[from:to]})
+		}
 	}
-	flush()
 }
 
 // bound returns the best bound of each case of a trade-off; more memory never

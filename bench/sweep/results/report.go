@@ -347,23 +347,18 @@ func (p *Problem) addRuns(r *Report, list []*sweep.Row, cases map[sweep.Task]*Ca
 // inCatalogue returns the place of a method in the table of methods; those that
 // are not there come last.
 func inCatalogue(problem string) func(label string) int {
-	place := map[string]int{}
+	var names []string
 	if p, err := catalog.FindProblem(problem); err == nil {
-		for k, m := range p.Methods() {
-			place[m.Name] = k
+		for _, m := range p.Methods() {
+			names = append(names, m.Name)
 		}
 	}
 	return func(label string) int {
-		for k := range label { // up to the settings in brackets
-			if label[k] == ' ' {
-				label = label[:k]
-				break
-			}
-		}
-		if k, ok := place[label]; ok {
+		name, _, _ := strings.Cut(label, " ") // without the settings in brackets
+		if k := slices.Index(names, name); k >= 0 {
 			return k
 		}
-		return len(place)
+		return len(names)
 	}
 }
 
