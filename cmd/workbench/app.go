@@ -247,12 +247,19 @@ func (o *common) flags() []cli.Flag {
 // action is what a command does once its common flags and the number of its arguments
 // are right: usage is for the error that says which are.
 func (o *common) action(s streams, least, most int, usage string, do func(*cli.Context, []string) error) cli.ActionFunc {
+	return withArgs(least, most, usage, func(c *cli.Context, a []string) error {
+		if err := o.check(s); err != nil {
+			return err
+		}
+		return do(c, a)
+	})
+}
+
+// withArgs is [common.action] of a command without the common flags.
+func withArgs(least, most int, usage string, do func(*cli.Context, []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		a, err := args(c, least, most, usage)
 		if err != nil {
-			return err
-		}
-		if err := o.check(s); err != nil {
 			return err
 		}
 		return do(c, a)

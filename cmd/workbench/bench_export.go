@@ -22,11 +22,7 @@ func newBenchExport(s streams) *cli.Command {
 			stringFlag("output", "format", &format, "csv", "`FORMAT` of the output: csv, parquet or benchfmt"),
 			stringFlag("output", "output, o", &output, "", "write to `FILE` instead of standard output"),
 		},
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench export SWEEP [--format FORMAT] [--output FILE]")
-			if err != nil {
-				return err
-			}
+		Action: withArgs(1, 1, "bench export SWEEP [--format FORMAT] [--output FILE]", func(c *cli.Context, a []string) error {
 			if !slices.Contains(results.Formats, format) {
 				return usagef("--format %q: %s", format, nearest.Hint(format, results.Formats))
 			}
@@ -43,6 +39,6 @@ func newBenchExport(s streams) *cli.Command {
 			}
 			_, err = s.out.Write(b.Bytes())
 			return err
-		},
+		}),
 	}
 }

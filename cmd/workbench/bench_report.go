@@ -23,6 +23,8 @@ type reportOptions struct {
 	table          results.Table
 }
 
+const reportUsage = "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP] [--table WHAT]"
+
 func newBenchReport(s streams) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{
@@ -47,11 +49,7 @@ func newBenchReport(s streams) *cli.Command {
 			stringFlag("output", "over", &o.table.Over, "", "with --table ratio: over what `METHOD` has, instead of the best bound"),
 			boolFlag("output", "quiet, q", &o.quiet, "no words about what was written"),
 		},
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP] [--table WHAT]")
-			if err != nil {
-				return err
-			}
+		Action: withArgs(1, 1, reportUsage, func(c *cli.Context, a []string) error {
 			if c.IsSet("output") && o.folder != "" {
 				return usagef("--output %s and --folder %s: one of them is needed; the folder has the page, too", o.output, o.folder)
 			}
@@ -59,7 +57,7 @@ func newBenchReport(s streams) *cli.Command {
 				return usagef("--table %s goes to standard output, without --output, --folder or --before", o.table.Cells)
 			}
 			return benchReport(s, o, a[0])
-		},
+		}),
 	}
 }
 

@@ -89,11 +89,7 @@ func newBenchPrune(s streams) *cli.Command {
 			boolFlag("input", "dry-run", &dry, "say which nights would be removed, and remove none"),
 			boolFlag("output", "quiet, q", &quiet, "no words about what was removed"),
 		},
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench prune NIGHTS --keep N")
-			if err != nil {
-				return err
-			}
+		Action: withArgs(1, 1, "bench prune NIGHTS --keep N", func(c *cli.Context, a []string) error {
 			if keep < 1 {
 				return usagef("--keep %d: at least 1 is needed", keep)
 			}
@@ -109,6 +105,6 @@ func newBenchPrune(s streams) *cli.Command {
 				fmt.Fprintf(s.out, "%s: %d of %s removed\n", a[0], len(removed), platform.Count(len(nights), "night"))
 			}
 			return err
-		},
+		}),
 	}
 }

@@ -57,10 +57,7 @@ func exitHelp() string {
 func newVersion(s streams) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "version of the program, of its solvers and of Go",
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "version"); err != nil {
-				return err
-			}
+		Action: withArgs(0, 0, "version", func(*cli.Context, []string) error {
 			versions := backends.Versions()
 			fmt.Fprintf(s.out, "workbench %s, interface %d\n", sweep.Version(), pythonInterface)
 			for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -68,7 +65,7 @@ func newVersion(s streams) *cli.Command {
 			}
 			_, err := fmt.Fprintln(s.out, runtime.Version())
 			return err
-		},
+		}),
 	}
 }
 

@@ -53,16 +53,7 @@ func newStages(s streams) *cli.Command {
 			stringFlag("output", "name", &o.name, "", "`NAME` of the instance"),
 			stringFlag("output", "output, o", &o.out, "", "write to `FILE` instead of standard output"),
 		}, o.scheduleFlags.flags()...), o.common.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "stages CHAIN [flags]")
-			if err != nil {
-				return err
-			}
-			if err := o.check(s); err != nil {
-				return err
-			}
-			return o.cut(c.Context, s, a[0])
-		},
+		Action: o.action(s, 1, 1, "stages CHAIN [flags]", func(c *cli.Context, a []string) error { return o.cut(c.Context, s, a[0]) }),
 	}
 }
 
