@@ -83,7 +83,7 @@ func write(w io.Writer, title, slider string, plans []Plan) error {
 		}
 		list = append(list, x)
 	}
-	data, err := json.Marshal(map[string]any{"plans": list, "slider": slider}) // escapes <, so that no text ends the element
+	data, err := json.Marshal(map[string]any{"plans": list, "slider": slider, "colours": timeline.Colours()}) // escapes <, so that no text ends the element
 	if err != nil {
 		return err
 	}

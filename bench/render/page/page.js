@@ -2,11 +2,12 @@
 (() => {
 // The viewer of plans. Everything is drawn on one canvas a plan: lanes above, memory below.
 const data = JSON.parse(document.getElementById("data").textContent);
+// kinds of operations: words and texture; data.colours has their colours and those of what memory is used for.
 const kinds = {
-  forward: ["#2b6cb0", "forward"], recompute: ["#c05621", "recomputed forward", "hatch"], backward: ["#4a5568", "backward"],
-  weight: ["#6b46c1", "weight gradient", "dots"], out: ["#2f855a", "to the host"], in: ["#b7791f", "from the host", "dots"], other: ["#718096", "other"],
+  forward: ["forward"], recompute: ["recomputed forward", "hatch"], backward: ["backward"], weight: ["weight gradient", "dots"],
+  out: ["to the host"], in: ["from the host", "dots"], other: ["other"],
 };
-const memoryColours = ["#90cdf4", "#4299e1", "#9f7aea", "#d69e2e", "#a0aec0", "#68d391"];
+const memoryColour = part => data.colours[part] || data.colours.other;
 const laneHeight = 26, mostCharts = 16, left = 92, top = 8;
 
 const bytes = x => x >= 2 ** 30 ? (x / 2 ** 30).toPrecision(4) + " GiB" : x >= 2 ** 20 ? (x / 2 ** 20).toPrecision(4) + " MiB" : x >= 1024 ? (x / 1024).toPrecision(4) + " KiB" : Math.round(x) + " B";
@@ -39,7 +40,7 @@ const whole = [0, Math.max(...plans.map(p => p.end))];
 let view = [...whole];
 
 function pattern(g, kind) {
-  const [colour, , texture] = kinds[kind];
+  const colour = data.colours[kind], texture = kinds[kind][1];
   if (!texture) return colour;
   const c = document.createElement("canvas"); c.width = c.height = 8;
   const h = c.getContext("2d");
@@ -76,7 +77,7 @@ function draw(p) {
     if (w > 3) { g.strokeStyle = "#fff"; g.lineWidth = 0.7; g.strokeRect(x0, y, w, h); }
     const wide = g.measureText(box.name).width;
     if (w > wide + 8) {
-      g.fillStyle = kinds[box.kind][0]; g.fillRect(x0 + 2, y + 2, wide + 4, h - 4);
+      g.fillStyle = data.colours[box.kind]; g.fillRect(x0 + 2, y + 2, wide + 4, h - 4);
       g.fillStyle = "#fff"; g.fillText(box.name, x0 + 4, y + h / 2);
     }
   }
@@ -97,9 +98,9 @@ function draw(p) {
       m.list.forEach((s, i) => { const v = y(base(s) + (s.parts[part] || 0)); if (i) g.lineTo(x(s.t), p.last); g.lineTo(x(s.t), v); p.last = v; });
       g.lineTo(x(p.end), p.last);
       for (let i = m.list.length - 1; i >= 0; i--) { g.lineTo(i + 1 < m.list.length ? x(m.list[i + 1].t) : x(p.end), y(base(m.list[i]))); g.lineTo(x(m.list[i].t), y(base(m.list[i]))); }
-      g.fillStyle = memoryColours[q % memoryColours.length]; g.fill();
+      g.fillStyle = memoryColour(part); g.fill();
     });
-    if (p.limit) { g.strokeStyle = "#c53030"; g.setLineDash([5, 3]); g.beginPath(); g.moveTo(left, y(p.limit)); g.lineTo(width, y(p.limit)); g.stroke(); g.setLineDash([]); }
+    if (p.limit) { g.strokeStyle = "#000"; g.setLineDash([5, 3]); g.beginPath(); g.moveTo(left, y(p.limit)); g.lineTo(width, y(p.limit)); g.stroke(); g.setLineDash([]); }
     p.hit.push([left, top + lanesHeight + k * memoryHeight, width - left, memoryHeight, { memory: m }]);
   });
   g.restore();
@@ -132,7 +133,7 @@ function showTip(p, event) {
     const t = view[0] + (mx - left) / (r.width - left - 8) * (view[1] - view[0]), s = box.memory.list.findLast(s => s.t <= t) || box.memory.list[0];
     lines.push(time(Math.max(0, t)) + ": " + bytes(s.sum)); for (const k of box.memory.parts) if (s.parts[k]) lines.push(k + " " + bytes(s.parts[k]));
   } else {
-    lines.push(box.name, kinds[box.kind][1] + ", " + p.time(box.start) + " to " + p.time(box.end) + (p.rects.length ? "" : " (" + time(box.end - box.start) + ")"));
+    lines.push(box.name, kinds[box.kind][0] + ", " + p.time(box.start) + " to " + p.time(box.end) + (p.rects.length ? "" : " (" + time(box.end - box.start) + ")"));
     for (const [k, v] of Object.entries(box.args)) if (!["start", "end", "recomputed"].includes(k)) lines.push(k.replace("_", " ") + ": " + (["bytes", "offset", "size"].includes(k) ? bytes(v) : v));
     if (box.kind === "recompute") lines.push("runs again: its output was not kept");
   }
@@ -183,11 +184,11 @@ const used = new Set(plans.flatMap(p => p.boxes.map(b => b.kind))), legend = doc
 const entry = (text, paint) => {
   const li = document.createElement("li"), c = document.createElement("canvas"); c.width = 22; c.height = 12; paint(c.getContext("2d")); li.append(c, text); legend.append(li);
 };
-for (const k of Object.keys(kinds)) if (used.has(k)) entry(kinds[k][1], g => { g.fillStyle = pattern(g, k); g.fillRect(0, 0, 22, 12); });
+for (const k of Object.keys(kinds)) if (used.has(k)) entry(kinds[k][0], g => { g.fillStyle = pattern(g, k); g.fillRect(0, 0, 22, 12); });
 const parts = [...new Set(plans.flatMap(p => p.memory.flatMap(m => m.parts)))];
 const held = k => plans.some(p => p.memory.some(m => m.list.some(s => s.parts[k] > 0)));
-parts.forEach((part, q) => held(part) && entry("memory: " + part, g => { g.fillStyle = memoryColours[q % memoryColours.length]; g.fillRect(0, 0, 22, 12); }));
-if (plans.some(p => p.limit && p.memory.length)) entry("memory limit", g => { g.strokeStyle = "#c53030"; g.lineWidth = 2; g.setLineDash([5, 3]); g.beginPath(); g.moveTo(0, 6); g.lineTo(22, 6); g.stroke(); });
+parts.forEach((part, q) => held(part) && entry("memory: " + part, g => { g.fillStyle = memoryColour(part); g.fillRect(0, 0, 22, 12); }));
+if (plans.some(p => p.limit && p.memory.length)) entry("memory limit", g => { g.strokeStyle = "#000"; g.lineWidth = 2; g.setLineDash([5, 3]); g.beginPath(); g.moveTo(0, 6); g.lineTo(22, 6); g.stroke(); });
 window.addEventListener("resize", redraw);
 redraw();
 document.documentElement.dataset.ready = String(plans.reduce((n, p) => n + p.boxes.length + p.rects.length, 0));

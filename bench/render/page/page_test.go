@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"workbench/bench/render/page"
+	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
 	"workbench/model/instance/chain"
@@ -65,6 +66,27 @@ func plans(t *testing.T) map[string][]page.Plan {
 var embedded = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
 // The page refers to nothing outside itself, its data are the plans', and recomputed operations are marked.
+// Every kind of operation that the script names has a colour.
+func TestKindsHaveColours(t *testing.T) {
+	script, err := os.ReadFile("page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile(`(?s)const kinds = \{(.*?)\};`).FindSubmatch(script)
+	if block == nil {
+		t.Fatal("no kinds in page.js")
+	}
+	kinds := regexp.MustCompile(`(\w+): \[`).FindAllSubmatch(block[1], -1)
+	if len(kinds) != 7 {
+		t.Errorf("%d kinds, want 7", len(kinds))
+	}
+	for _, k := range kinds {
+		if timeline.Colours()[string(k[1])] == "" {
+			t.Errorf("%s has no colour", k[1])
+		}
+	}
+}
+
 func TestWrite(t *testing.T) {
 	for name, list := range plans(t) {
 		var b bytes.Buffer

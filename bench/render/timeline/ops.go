@@ -31,6 +31,16 @@ const (
 	keptGradient = picture.Ochre
 )
 
+// Colours are those of the kinds of operations and of the parts of memory, by their names in a page.
+func Colours() map[string]string {
+	return map[string]string{
+		"forward": forwardColour, "recompute": picture.Rust, "backward": backwardColour, "weight": overheadColour,
+		"out": uploadColour, "in": prefetchColour, "other": activationColour,
+		"activations": activationColour, "variables": activationColour, "saved": weightColour, "weights": weightColour, "fixed": weightColour,
+		"gradients": gradientColour, "overhead": overheadColour, "arriving": prefetchColour,
+	}
+}
+
 // Items of legends that several pictures have.
 var (
 	forwardItem   = picture.Item{Name: "forward", Sample: picture.Swatch(forwardColour)}

@@ -307,3 +307,27 @@ func TestErrors(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// Pages draw what memory is used for in the colours of pictures.
+func TestColoursOfMemoryAreOfAllPages(t *testing.T) {
+	c, p := example()
+	charts := map[string]func() (*chart, error){"weights": func() (*chart, error) { return weightsChart(c, p) }}
+	for name, x := range map[string]struct {
+		example func() (plan.Instance, *plan.Plan)
+		chart   func(plan.Instance, *plan.Plan) (*chart, error)
+	}{"steps": {threeLayers, stepsChart}, "offload": {awayAndBack, offloadChart}, "swap": {outAndIn, swapChart}, "pattern": {twoGPUs, patternChart}} {
+		charts[name] = func() (*chart, error) { return x.chart(x.example()) }
+	}
+	charts["flush"] = func() (*chart, error) { return flushChart(twoStages()) }
+	for name, make := range charts {
+		c, err := make()
+		if err != nil || len(c.memory.parts) == 0 {
+			t.Fatal(name, err)
+		}
+		for _, part := range c.memory.parts {
+			if got := Colours()[part.key]; got != part.fill {
+				t.Errorf("%s: memory for %s is %q on pages, %q in pictures", name, part.key, got, part.fill)
+			}
+		}
+	}
+}

@@ -6,7 +6,7 @@
   // Okabe and Ito's, the darkest left out on a dark page.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const colours = dark.matches ? ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#b0b0b0"]
-    : ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#606060"];
+    : ["#0072b2", "#d55e00", "#009e73", "#c0699a", "#b87d00", "#3f8fca", "#606060"];
   dark.addEventListener("change", () => location.reload()); // drawings do not change by themselves
   const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
