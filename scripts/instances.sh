@@ -6,6 +6,7 @@
 #   scripts/instances.sh huge            # one of 9,919 nodes: half a minute and 10 GiB of memory
 #   scripts/instances.sh pipedream       # PipeDream's profiles, as chains and as graphs
 #   scripts/instances.sh transformers    # Aceso's profiles, and stages of one
+#   scripts/instances.sh layouts         # analytic profiles and Aceso's, to be cut into stages
 #   scripts/instances.sh demonstrations  # those of zero bubble pipelines
 #   scripts/instances.sh lifetimes       # buffers of minimalloc and idealloc
 #   scripts/instances.sh pypto           # buffers of dsa-solver, with pools, pairs and penalties
@@ -45,6 +46,15 @@ transformers)
   mkdir "$into/stages"
   workbench stages "$into/gpt-1.json" --quiet --processors 4 --weight-copies 8 --bandwidth 42GB/s -o "$into/stages/gpt-1.json"
   ;;
+layouts)
+  for network in llama8b llama70b llama70b-tp4; do
+    workbench import --quiet --from layout-profile "$data/layout/$network.txt" -o "$into/$network.json"
+  done
+  for network in gpt-6.7b:gpt_6_7B_mbs2:32 t5-3b:t5_3B_mbs4:24; do
+    IFS=: read -r name profile layers <<<"$network"
+    workbench import --quiet --from aceso "$data/aceso/${profile}_tp1_algo0.csv" --layers "$layers" --name "$name" -o "$into/$name.json"
+  done
+  ;;
 demonstrations) # times in their unit are milliseconds here
   python3 - "$data/zero-bubble/instances.json" "$into" <<'END'
 import json, sys
@@ -71,7 +81,7 @@ pypto)
   ;;
 *)
   rmdir "$into"
-  echo "$0: $what: there are steps, huge, pipedream, transformers, demonstrations, lifetimes and pypto" >&2
+  echo "$0: $what: there are steps, huge, pipedream, transformers, layouts, demonstrations, lifetimes and pypto" >&2
   exit 2
   ;;
 esac

@@ -244,6 +244,9 @@ func (p *Problem) SubjectOf(f formulation.Formulation) *testcase.Subject {
 	return nil
 }
 
+// HasRuntime reports whether plans follow the rules of a runtime, as those of layouts do.
+func (p *Problem) HasRuntime() bool { return p.Parallel && p.Scheduled }
+
 // Accepts returns a user error for an instance that no method of the problem supports.
 func (p *Problem) Accepts(in *Instance) error {
 	if slices.Contains(p.Takes, in.Kind()) {

@@ -43,7 +43,7 @@ type Task struct {
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
 	Minimised    string  `json:"minimised,omitempty"` // span or makespan, where there is a choice
-	// Model is what is counted as memory: of plans of pipelines and weight offloading saved or paper, of layouts torch, their runtime;
+	// Model is what is counted as memory: of plans of pipelines and weight offloading saved or paper, of layouts torch or [PaperRuntime];
 	// "": paper, or the problem has no such choice.
 	Model string `json:"model,omitempty"`
 	Slots int    `json:"slots,omitempty"`
@@ -74,10 +74,26 @@ func (t *Task) Platform() platform.Platform {
 		MicroBatches: t.MicroBatches, Placement: t.Placement, Objective: t.Minimised,
 		Model: t.Model,
 	}
-	if t.Model == stages.Torch { // as solve has it where nothing is said
-		p.Model, p.Runtime, p.Split = "", t.Model, 0.5
+	if t.Runtime() != "" { // the default split of solve
+		if p.Model, p.Split = "", 0.5; t.Model == stages.Torch {
+			p.Runtime = t.Model
+		}
 	}
 	return p
+}
+
+// PaperRuntime is the Model of layouts by the rules of the papers.
+const PaperRuntime = "paper-runtime"
+
+// Runtime returns the flag --runtime of a layout, "" of other tasks.
+func (t *Task) Runtime() string {
+	switch t.Model {
+	case stages.Torch:
+		return t.Model
+	case PaperRuntime:
+		return platform.PaperModel
+	}
+	return ""
 }
 
 // Key is as ID, but the same for every version of the code: what two nights

@@ -71,7 +71,7 @@ func newVersion(s streams) *cli.Command {
 
 // ofProblem hides the flags of a command that a problem does not have, and shows an example for it.
 func ofProblem(c *cli.Command, p *solve.Problem) {
-	asynchronous, layout := p.Parallel && !p.Scheduled, p.Parallel && p.Scheduled
+	asynchronous, layout := p.Parallel && !p.Scheduled, p.HasRuntime()
 	has := map[string]bool{
 		"bandwidth": p.Bandwidth != "", "replicas": asynchronous, "memory-model": asynchronous, "weight-copies": p.Parallel,
 		"processors": p.Parallel || p.Scheduled, "micro-batches": p.Scheduled, "placement": p.Scheduled, "model": p.Models,

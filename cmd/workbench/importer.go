@@ -94,6 +94,12 @@ var importers = []foreignFormat{
 		},
 	},
 	{
+		"layout-profile", "text of an analytic profile of a transformer, with selective and full recomputation (a chain)",
+		[]string{"chain"},
+		nil,
+		func(f *foreign) (file, []string, error) { return imported(importer.LayoutProfile(f.data, f.file)) },
+	},
+	{
 		"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes); offsets pin buffers, or with --placement FILE are a plan to check",
 		[]string{"lifetimes"},
 		nil, func(f *foreign) (file, []string, error) {

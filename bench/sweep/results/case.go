@@ -55,8 +55,8 @@ func Limits(t *sweep.Task) string {
 		s += ", all that is saved counts"
 	case p.Models:
 		s += ", outputs alone count"
-	case p.Parallel && p.Scheduled:
-		s += ", runtime " + t.Model
+	case p.HasRuntime():
+		s += ", runtime " + t.Runtime()
 	}
 	if err == nil && p.Parallel && t.WeightCopies != platform.DefaultWeightCopies {
 		s += ", " + platform.Count(t.WeightCopies, "weight copy")

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"workbench/bench/sweep"
-	"workbench/model/instance/stages"
 )
 
 // Command returns the command line that does a task again, for a shell in the
@@ -26,16 +25,13 @@ func Command(t *sweep.Task) string {
 	add(t.Placement != "", "--placement", t.Placement)
 	add(t.Minimised != "", "--objective", t.Minimised)
 	// 0 copies are possible: of no weights.
-	add(t.Processors > 0 && (t.MemoryModel != "" || t.Model == stages.Torch), "--weight-copies", strconv.Itoa(t.WeightCopies))
+	add(t.Processors > 0 && (t.MemoryModel != "" || t.Runtime() != ""), "--weight-copies", strconv.Itoa(t.WeightCopies))
 	if t.Replicas {
 		words = append(words, "--replicas")
 	}
 	add(t.MemoryModel != "", "--memory-model", t.MemoryModel)
-	if t.Model == stages.Torch {
-		words = append(words, "--runtime", t.Model)
-	} else {
-		add(t.Model != "", "--model", t.Model)
-	}
+	add(t.Runtime() != "", "--runtime", t.Runtime())
+	add(t.Model != "" && t.Runtime() == "", "--model", t.Model)
 	add(t.Slots > 0, "--slots", strconv.Itoa(t.Slots))
 	add(t.Backend != "", "--backend", t.Backend)
 	add(t.Threads > 0, "--threads", strconv.Itoa(t.Threads))

@@ -255,8 +255,12 @@ func (e *Experiment) platforms(p *solve.Problem) []place {
 		list = product(list, orDefault(e.replicas, false), func(x *place, v bool) { x.Replicas = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
-	if p.Parallel && p.Scheduled { // the default of solve
-		list[0].Model = stages.Torch
+	if p.HasRuntime() { // the default of solve
+		list = product(list, orDefault(e.runtimes, stages.Torch), func(x *place, v string) {
+			if x.Model = v; v == platform.PaperModel {
+				x.Model = sweep.PaperRuntime
+			}
+		})
 	}
 	if p.Scheduled { // missing values follow from the instance
 		if !p.Parallel {

@@ -63,6 +63,7 @@ type axes struct {
 	replicas     []bool
 	memoryModels []string
 	models       []string
+	runtimes     []string
 	microBatches []int
 	placements   []string
 	objectives   []string
@@ -235,7 +236,7 @@ func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
 		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels),
-		len(e.models), len(e.microBatches),
+		len(e.models), len(e.runtimes), len(e.microBatches),
 		len(e.placements), len(e.objectives),
 		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
 	} {
@@ -251,7 +252,8 @@ func (e *Experiment) checkAxes(r *reader) {
 	scheduled := some(func(p *solve.Problem) bool { return p.Scheduled })
 	for key, applies := range map[string]bool{
 		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "replicas": parallel, "memory_models": parallel,
-		"models": models, "micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
+		"models": models, "runtimes": some((*solve.Problem).HasRuntime), "micro_batches": scheduled, "placements": scheduled,
+		"objectives": scheduled,
 	} {
 		if n, given := e.own[key]; given && !applies {
 			r.errorf(n, "%s: %s has no such thing; leave it out", key, e.Problems[0].Name)
@@ -304,6 +306,7 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 	axis(r, known, "seeds", &a.seeds, whole("seeds", 0, math.MaxInt32))
 	axis(r, known, "threads", &a.threads, whole("threads", 1, mostThreads))
 	axis(r, known, "models", &a.models, oneOf("models", platform.SavedModel, platform.PaperModel))
+	axis(r, known, "runtimes", &a.runtimes, oneOf("runtimes", stages.Torch, platform.PaperModel))
 	axis(r, known, "memory_models", &a.memoryModels, oneOf("memory_models", plan.TaskModel, plan.StageModel))
 	axis(r, known, "backends", &a.backends, oneOf("backends", backends.Names()...))
 	axis(r, known, "gap", &a.gap, parsed("gap %v", platform.ParsePart))
