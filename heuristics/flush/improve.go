@@ -32,7 +32,11 @@ func starts() []Method {
 // bound.
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var s *flush.Schedule
-	for _, m := range append(starts(), Send(Modulo(g.Seed))) {
+	methods := starts()
+	if !g.Unproved {
+		methods = append(methods, Send(Modulo(g.Seed)))
+	}
+	for _, m := range methods {
 		if ctx.Err() != nil && s != nil {
 			break
 		}
@@ -50,9 +54,11 @@ func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 		return Found{Order: s.Order}
 	}
 	found := Found{}
-	if alone := v.OneMachine(ctx, s.Objective); alone.Value > g.Bound {
-		g.Bound = alone.Value
-		found.Bound, found.By = alone.Value, alone.String()
+	if !g.Unproved {
+		if alone := v.OneMachine(ctx, s.Objective); alone.Value > g.Bound {
+			g.Bound = alone.Value
+			found.Bound, found.By = alone.Value, alone.String()
+		}
 	}
 	found.Order = anneal(ctx, v, s, g).Order
 	return found

@@ -36,17 +36,22 @@ func view(in *layout.Instance, x *layout.Layout) (*flush.Instance, error) {
 }
 
 // schedule returns the best of list scheduling and, with steps, of a short search for a layout; nil: nothing fits.
-func schedule(ctx context.Context, in *layout.Instance, x *layout.Layout, steps int) *Found {
+func schedule(ctx context.Context, in *layout.Instance, x *layout.Layout, steps int, seed uint64) *Found {
 	v, err := view(in, x)
 	if err != nil || v.Fits() != nil {
 		return nil
 	}
-	g := heuristics.Goal{Bound: v.Bound().Value, Steps: max(1, steps)}
+	g := heuristics.Goal{Bound: v.Bound().Value, Steps: max(1, steps), Seed: seed, Unproved: true}
 	method := heuristics.Improve
 	if steps > 0 && v.Ops() <= mostExact {
 		method, g.Conflicts = heuristics.Exact, 2000
 	}
-	o := method(ctx, v, g).Order
+	o := flush.Order(nil)
+	if ctx.Err() != nil { // the time is up: the best list, not the first start
+		o = heuristics.List(context.WithoutCancel(ctx), v)
+	} else {
+		o = method(ctx, v, g).Order
+	}
 	if o == nil {
 		return nil
 	}
@@ -125,7 +130,7 @@ func fitting(ctx context.Context, in *layout.Instance, x *layout.Layout) *Found 
 		for i := range x.Options {
 			x.Options[i] = min(k, len(in.Layers[i].Options)-1)
 		}
-		if f := schedule(ctx, in, x, 0); f != nil {
+		if f := schedule(ctx, in, x, 0, 0); f != nil {
 			return f
 		}
 	}
@@ -151,7 +156,7 @@ func repaired(ctx context.Context, in *layout.Instance, x *layout.Layout) *Found
 		for g := range in.GPUs {
 			relieve(in, y, g, flight)
 		}
-		found = better(found, schedule(ctx, in, y, 0))
+		found = better(found, schedule(ctx, in, y, 0, 0))
 	}
 	return found
 }
@@ -215,19 +220,25 @@ func LocalSearch(ctx context.Context, in *layout.Instance, g Goal) *Found {
 	if found == nil {
 		return nil
 	}
-	r := rand.New(rand.NewPCG(g.Seed, 29))
-	for round := 0; ctx.Err() == nil && found.Objective > g.Bound*(1+1e-9) && (g.Steps == 0 || round < 4); round++ {
-		s := newSearch(in, found, r)
-		steps := 4000
+	s := newSearch(in, found, rand.New(rand.NewPCG(g.Seed, 29)))
+	for round := 1; ctx.Err() == nil && found.Objective > g.Bound*(1+1e-9) && (g.Steps == 0 || round <= 4); round++ {
+		full := max(1000, min(20_000, 20_000*800/found.View.Ops()))
+		steps := max(1000, min(4000, 4000*800/found.View.Ops())) * round
 		if g.Steps > 0 {
 			steps = g.Steps / 4
 		}
-		s.run(ctx, steps, g.Bound)
+		s.run(ctx, found.Layout, steps, g.Bound)
 		for _, x := range s.best {
 			if ctx.Err() != nil && x.value >= found.Objective {
 				break
 			}
-			report(schedule(ctx, in, &x.layout, 20_000))
+			if !contains(s.searched, x) {
+				s.searched = append(s.searched, x)
+				report(schedule(ctx, in, &x.layout, full, 0))
+			}
+		}
+		if found.Objective > found.View.Bound().Value*(1+1e-9) { // its schedule may be the reason
+			report(schedule(ctx, in, found.Layout, full*round, uint64(round)))
 		}
 		if _, timed := ctx.Deadline(); !timed && g.Steps == 0 {
 			break
@@ -243,8 +254,10 @@ type search struct {
 	lister *heuristics.Lister
 	wins   []int // by rule
 	at     candidate
-	best   []candidate // distinct, the best first
+	best   []candidate // of a run, distinct, the best first
 	tries  int
+
+	searched []candidate // in full
 }
 
 type candidate struct {
@@ -257,17 +270,19 @@ const mostBest = 5
 
 func newSearch(in *layout.Instance, from *Found, r *rand.Rand) *search {
 	l := heuristics.NewLister(from.View)
-	s := &search{in: in, r: r, lister: l, wins: make([]int, l.Rules())}
-	s.at.layout = layout.Layout{Ends: slices.Clone(from.Layout.Ends), Options: slices.Clone(from.Layout.Options)}
-	s.at.value = s.measure(&s.at.layout)
-	s.keep(s.at)
-	return s
+	return &search{in: in, r: r, lister: l, wins: make([]int, l.Rules())}
 }
 
-// measure returns the objective by list scheduling, +Inf where nothing fits.
-func (s *search) measure(x *layout.Layout) float64 {
+// measure returns the mean of the objective by list scheduling and of a bound on all schedules, between which the best schedule is;
+// +Inf where nothing fits or the bound alone is above most. Search comes close to the bound of few operations, where lists mislead by some
+// percent.
+func (s *search) measure(x *layout.Layout, most float64) float64 {
 	v, err := view(s.in, x)
 	if err != nil || v.Fits() != nil {
+		return math.Inf(1)
+	}
+	bound := v.Quick()
+	if bound > most {
 		return math.Inf(1)
 	}
 	rules := make([]int, len(s.wins))
@@ -282,14 +297,19 @@ func (s *search) measure(x *layout.Layout) float64 {
 	if rule >= 0 {
 		s.wins[rule]++
 	}
-	return value
+	return (value + bound) / 2
+}
+
+// contains reports whether a list has a layout with these cuts and this value: equal layers with each other's options, most often.
+func contains(list []candidate, x candidate) bool {
+	return slices.ContainsFunc(list, func(y candidate) bool {
+		return slices.Equal(x.layout.Ends, y.layout.Ends) && math.Abs(x.value-y.value) <= 1e-9*y.value
+	})
 }
 
 // keep notes a layout among the best.
 func (s *search) keep(x candidate) {
-	if slices.ContainsFunc(s.best, func(y candidate) bool {
-		return slices.Equal(x.layout.Ends, y.layout.Ends) && slices.Equal(x.layout.Options, y.layout.Options)
-	}) {
+	if contains(s.best, x) {
 		return
 	}
 	x.layout = layout.Layout{Ends: slices.Clone(x.layout.Ends), Options: slices.Clone(x.layout.Options)}
@@ -306,16 +326,20 @@ func (s *search) keep(x candidate) {
 	s.best = s.best[:min(len(s.best), mostBest)]
 }
 
-func (s *search) run(ctx context.Context, steps int, bound float64) {
-	heat := 3e-3
+// run anneals from a layout on and leaves the best in s.best.
+func (s *search) run(ctx context.Context, from *layout.Layout, steps int, bound float64) {
+	s.at.layout = layout.Layout{Ends: slices.Clone(from.Ends), Options: slices.Clone(from.Options)}
+	s.at.value, s.best = s.measure(&s.at.layout, math.Inf(1)), nil
+	s.keep(s.at)
+	const hottest = 3e-3
 	for k := 0; k < steps && s.best[0].value > bound*(1+1e-9) && (k%16 != 0 || ctx.Err() == nil); k++ {
 		x := candidate{layout: layout.Layout{Ends: slices.Clone(s.at.layout.Ends), Options: slices.Clone(s.at.layout.Options)}}
 		if !s.change(&x.layout) || s.hopeless(&x.layout) {
 			continue
 		}
-		x.value = s.measure(&x.layout)
-		now := heat * math.Pow(1e-2, float64(k)/float64(steps))
-		if x.value <= s.at.value || s.r.Float64() < math.Exp((s.at.value-x.value)/(now*s.at.value)) {
+		heat := hottest * math.Pow(1e-2, float64(k)/float64(steps))
+		accepted := s.at.value * (1 - heat*math.Log(1-s.r.Float64()))
+		if x.value = s.measure(&x.layout, accepted); x.value <= accepted {
 			s.at = x
 			if x.value < s.best[len(s.best)-1].value || len(s.best) < mostBest {
 				s.keep(x)
@@ -357,9 +381,14 @@ func (s *search) change(x *layout.Layout) bool {
 	}
 	switch kind := s.r.IntN(8); {
 	case cuts > 0 && kind < 3:
-		ok := shift(s.r.IntN(cuts), by)
+		k := s.r.IntN(cuts)
+		ok := shift(k, by)
 		if kind == 2 {
 			ok = shift(s.r.IntN(cuts), -by) || ok
+		}
+		if ok && kind == 1 {
+			s.refit(x, s.in.GPU(k))
+			s.refit(x, s.in.GPU(k+1))
 		}
 		return ok
 	case cuts > 1 && kind == 3:
@@ -374,6 +403,9 @@ func (s *search) change(x *layout.Layout) bool {
 			ok = shift(k, by) || ok
 		}
 		return ok
+	case kind == 4:
+		s.refit(x, s.r.IntN(s.in.GPUs))
+		return true
 	case kind < 7:
 		ok := s.option(x, 1-2*s.r.IntN(2))
 		if kind == 6 {
@@ -385,13 +417,30 @@ func (s *search) change(x *layout.Layout) bool {
 	return s.option(x, -1) || a
 }
 
-// option gives a random layer another option.
-func (s *search) option(x *layout.Layout, by int) bool {
-	i := s.r.IntN(len(x.Options))
-	to := x.Options[i] + by
-	if to < 0 || to >= len(s.in.Layers[i].Options) {
-		return false
+// refit chooses the options of a GPU anew, for some number of micro-batches that shall fit.
+func (s *search) refit(x *layout.Layout, g int) {
+	from := 0
+	for k, to := range x.Ends {
+		if s.in.GPU(k) == g {
+			clear(x.Options[from:to])
+		}
+		from = to
 	}
-	x.Options[i] = to
-	return true
+	relieve(s.in, x, g, 0.2+2.3*s.r.Float64())
+}
+
+// option gives a layer of a random stage another option.
+func (s *search) option(x *layout.Layout, by int) bool {
+	k, from := s.r.IntN(len(x.Ends)), 0
+	if k > 0 {
+		from = x.Ends[k-1]
+	}
+	for range 4 { // layers of the stage
+		i := from + s.r.IntN(x.Ends[k]-from)
+		if to := x.Options[i] + by; to >= 0 && to < len(s.in.Layers[i].Options) {
+			x.Options[i] = to
+			return true
+		}
+	}
+	return false
 }

@@ -132,6 +132,26 @@ func (v *Instance) backwards(stage int) float64 {
 //
 // See [Instance.little], [Instance.roundTrips] and [Instance.packing] for the other three.
 func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
+	list := []Bound{{v.roundTrips(g, trips), "round-trips", g}, {v.packing(g), "packing", g}}
+	if !v.Span() {
+		v.outside(g, list)
+	}
+	return append(v.quick(g), list...)
+}
+
+// Quick returns the largest of the bounds but round-trips, packing, gaps and link, for one of many instances. O(stages·GPUs).
+func (v *Instance) Quick() float64 {
+	v, most := v.Resident(), 0.0
+	for g := range v.On {
+		for _, b := range v.quick(g) {
+			most = max(most, b.Value)
+		}
+	}
+	return most
+}
+
+// quick returns the bounds of one GPU that take no search: load, warm-up and cool-down, and little.
+func (v *Instance) quick(g int) []Bound {
 	first, last := v.On[g][0], v.On[g][len(v.On[g])-1]
 	load, all := 0.0, int64(0)
 	for _, s := range v.On[g] {
@@ -151,8 +171,6 @@ func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 		{load, "load", g},
 		{load + idle, by, g},
 		{v.little(g), "little", g},
-		{v.roundTrips(g, trips), "round-trips", g},
-		{v.packing(g), "packing", g},
 	}
 	if !v.Span() {
 		v.outside(g, list)
