@@ -23,7 +23,7 @@ const FewSteps = 50_000
 func starts() []Method {
 	return []Method{
 		Send(GPipe), Send(LoopedBFS), Send(OneFOneB), Send(ZBH1), Send(ZBH2), Send(ZBAuto), Send(Interleaved), Send(VMin),
-		Send(VHalf), Send(ZBV), List,
+		Send(VHalf), Send(ZBV), Send(torchInterleaved(false)), Send(torchInterleaved(true)), Send(DualPipeV), List,
 	}
 }
 

@@ -143,6 +143,7 @@ func Read(r io.Reader, name string) (Schedule, error) {
 // takes them; the schedule itself must run in the order that it has. The error names the line on which the schedule does not fit
 // the partition. Its cost is that of [flush.Instance.Schedule].
 func (s Schedule) Plan(in *stages.Partition, name string) (*plan.Plan, error) {
+	s = s.shifted()
 	p := platform.Platform{Memory: math.Inf(1), Processors: len(s)}
 	for _, actions := range s {
 		for _, a := range actions {
@@ -176,6 +177,36 @@ func (s Schedule) Plan(in *stages.Partition, name string) (*plan.Plan, error) {
 	made := v.Plan("torch-csv", timed)
 	made.Platform.Memory = made.Claims.PeakMemory
 	return made, nil
+}
+
+// shifted returns s with the forwards of a stage numbered from 0 on where they are from 1 and its backwards from 0: so Schedule1F1B
+// of PyTorch 2.15 prints those of its last stage. Micro-batches are alike.
+func (s Schedule) shifted() Schedule {
+	first := map[int][2]int{}
+	for _, actions := range s {
+		for _, a := range actions {
+			numbers, seen := first[a.Stage]
+			if !seen {
+				numbers = [2]int{math.MaxInt, math.MaxInt}
+			}
+			kind := 1
+			if a.Op == "F" {
+				kind = 0
+			}
+			numbers[kind] = min(numbers[kind], a.MicroBatch)
+			first[a.Stage] = numbers
+		}
+	}
+	made := make(Schedule, len(s))
+	for rank, actions := range s {
+		made[rank] = slices.Clone(actions)
+		for i := range made[rank] {
+			if a := &made[rank][i]; a.Op == "F" && first[a.Stage] == [2]int{1, 0} {
+				a.MicroBatch--
+			}
+		}
+	}
+	return made
 }
 
 // placement names the map from stages to ranks, or lists it if it has no name.
