@@ -125,7 +125,7 @@ type OptimizerFits struct {
 // optimizer. An empty remainder is no error.
 func (p *Problem) BudgetReport(in *Instance, gpu, reserve float64, chosen Optimizer) *BudgetReport {
 	r := &BudgetReport{Problem: p.Name, Instance: in.Name, Batch: in.Samples()}
-	r.Least, r.Most = p.Range(in)
+	r.Least, r.Most = p.Range(in, Setting{})
 	for _, x := range Optimizers() {
 		b, _ := p.Budget(in, gpu, reserve, x) // its error means that nothing remains, as Memory shows
 		r.Optimizers = append(r.Optimizers, OptimizerFits{x.Name, b.Memory, r.Fits(b.Memory)})
@@ -161,7 +161,7 @@ func (p *Problem) LargestBatch(in *Instance, b *Budget) int {
 	}
 	return largest(in.Samples(), func(batch int) float64 {
 		x := float64(batch) / float64(in.Samples())
-		low, _ := p.Range(&Instance{Instance: batched(x), Name: in.Name})
+		low, _ := p.Range(&Instance{Instance: batched(x), Name: in.Name}, Setting{})
 		memory := b.Memory
 		if p.Apart && in.Chain() == nil {
 			memory += b.Inputs - b.Inputs*x // they are resident, and grow

@@ -35,8 +35,8 @@ func (in *Instance) InBytes(err error) error { return inBytes(err, in.Unit()) }
 // InBytes returns the problem with functions that take and return bytes.
 func (p *Problem) InBytes() *Problem {
 	q := *p
-	q.Range = func(in *Instance) (low, high float64) {
-		low, high = p.Range(in)
+	q.Range = func(in *Instance, s Setting) (low, high float64) {
+		low, high = p.Range(in, s.inUnits(in.Unit()))
 		return in.Unit().Bytes(low), in.Unit().Bytes(high)
 	}
 	q.Fit = func(in *Instance, m platform.Platform) error { return p.Fit(in, inUnit(m, in.Unit())) }

@@ -97,16 +97,16 @@ func (s *Setting) left() time.Duration { return max(s.Time-s.Spent, s.Time/10) }
 // BoundPart returns the part of a time limit, 0 being none, for searches before a method begins.
 func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
 
-// RangeWithin returns Range. The search for its low end may take a part of a time limit, and if that does not
+// RangeWithin returns Range. The search for its low end may take a part of s.Time, and if that does not
 // suffice, low is high. If the memory was given as a percentage of the range (needed), neither the limit nor the
 // end of ctx stops the search, since the percentage has no value without it. Setting.Spent accounts for its time.
-func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
-	limit = BoundPart(limit)
+func (p *Problem) RangeWithin(ctx context.Context, in *Instance, s Setting, needed bool) (low, high float64) {
+	limit := BoundPart(s.Time)
 	if needed {
 		ctx, limit = context.WithoutCancel(ctx), 0
 	}
 	in.RunLimited(ctx, limit, func() {
-		if low, high = p.Range(in); in.Stop.Given() {
+		if low, high = p.Range(in, s); in.Stop.Given() {
 			low = high
 		}
 	})

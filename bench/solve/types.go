@@ -75,8 +75,9 @@ type Problem struct {
 	// no instance does.
 	OwnMemory func(*Instance) string
 	// Range returns the minimum memory for which a plan exists and the memory beyond which more does not help, in
-	// bytes. Percentages refer to it.
-	Range func(*Instance) (low, high float64)
+	// bytes, on the platform of a setting, whose memory it ignores; a zero setting stands for the defaults of the
+	// problem. Percentages refer to it.
+	Range func(*Instance, Setting) (low, high float64)
 	// Holds describes what needs the low end of Range where less may suffice; nil: below it nothing fits, and
 	// methods say why.
 	Holds func(*Instance) string

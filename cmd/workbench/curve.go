@@ -250,7 +250,7 @@ func (o *curveOptions) values(c *cli.Context, j *job, over curve.Axis) (values [
 		}
 		return values, nil
 	}
-	return curve.Limits(j.Problem, j.Instance, n), nil
+	return curve.Limits(j.Problem, j.Instance, j.Setting, n), nil
 }
 
 // value reads one value of --at.

@@ -127,7 +127,7 @@ func (o *planOptions) options(ctx context.Context, in *solve.Instance) (out stra
 		}
 		peak := 0.0
 		if m.Percent { // the search of the minimum is not waited for
-			_, peak = method.Remat().InBytes().RangeWithin(ctx, in, time.Nanosecond, false)
+			_, peak = method.Remat().InBytes().RangeWithin(ctx, in, solve.Setting{Time: time.Nanosecond}, false)
 		}
 		if out.Setting.Platform.Memory = in.Resolve(m, 0, peak); !(out.Setting.Platform.Memory > 0) {
 			return out, usagef("--memory %s: some memory is needed, as 4GiB", o.memory)

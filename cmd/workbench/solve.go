@@ -193,7 +193,7 @@ func (o *solveOptions) job(c *cli.Context, s streams, spec string) (*job, error)
 	if set.Platform.Model, err = p.Count(in, o.model); err != nil {
 		return nil, err
 	}
-	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && memory.Range && o.gpu == "")
+	j.Low, j.High = p.RangeWithin(ctx, in, *set, memory.Percent && memory.Range && o.gpu == "")
 	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
 		if given := cmp.Or(o.memory, o.part); given != "" {

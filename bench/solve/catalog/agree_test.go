@@ -193,7 +193,7 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 	}
 	p, m := catalogtest.Find(t, plan.RematOffload, "pure-offload")
 	alone, _ := catalogtest.Find(t, plan.ActivationOffload, "greedy")
-	least, _ := alone.Range(in)
+	least, _ := alone.Range(in, solve.Setting{})
 	low, _ := combinedview.Least(in.Chain())
 	if low >= least {
 		t.Fatalf("computing again saves nothing here: %g and %g bytes", low, least)

@@ -28,7 +28,7 @@ func BenchmarkWeightOffload(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					low, high := p.Range(in)
+					low, high := p.Range(in, run.Setting{})
 					at := platform.Platform{Memory: float64(int(low + 0.4*(high-low))), Bandwidth: 12e9}
 					if r := run.Run(context.Background(), p, m, in, run.Setting{Platform: at, Time: time.Minute, Threads: 1}); r.Plan == nil {
 						b.Fatal(r.Error)

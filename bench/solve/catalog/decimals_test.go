@@ -49,8 +49,8 @@ func TestTenthsOfBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, high := p.Range(whole)
-		if a, b := p.Range(tenth); math.Abs(10*a-low) > 1e-12*low || math.Abs(10*b-high) > 1e-12*high {
+		low, high := p.Range(whole, solve.Setting{})
+		if a, b := p.Range(tenth, solve.Setting{}); math.Abs(10*a-low) > 1e-12*low || math.Abs(10*b-high) > 1e-12*high {
 			t.Errorf("%s: range %v to %v, in tenths %v to %v", p.Name, low, high, a, b)
 		}
 		for _, memory := range []float64{low, low - 1, low + 1, low + 3, high} {

@@ -12,6 +12,7 @@ import (
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/catalog/catalogtest"
 	"workbench/bench/solve/method"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -105,7 +106,7 @@ func untilPlanned(t *testing.T) (context.Context, func(solve.Progress)) {
 
 func (e *edge) findLeast() {
 	e.Helper()
-	low, _ := e.p.Range(e.in) // without a limit: what needs a search is known from here on
+	low, _ := e.p.Range(e.in, solve.Setting{}) // without a limit: what needs a search is known from here on
 	r := e.run(e.method(), 1)
 	var none *plan.Infeasible
 	if !errors.As(r.Err, &none) {
@@ -129,7 +130,7 @@ func (e *edge) open() bool {
 func (e *edge) interval() {
 	e.Helper()
 	e.below()
-	low, high := e.p.Range(e.in)
+	low, high := e.p.Range(e.in, solve.Setting{})
 	end := low
 	if e.p.Name == placement.Problem || e.p.Name == plan.Layout {
 		end = high
@@ -182,14 +183,14 @@ func (e *edge) atLeast() {
 	if took := e.solve(e.least); took != e.least {
 		e.Errorf("a plan of %.0f bytes, the least is %.0f", took, e.least)
 	}
-	if low, _ := e.p.Range(e.in); low < e.least {
+	if low, _ := e.p.Range(e.in, solve.Setting{}); low < e.least {
 		e.Errorf("the range begins at %.0f, the least is %.0f", low, e.least)
 	}
 }
 
 // between solves in the middle of the range, and then in what that plan takes.
 func (e *edge) between() {
-	low, high := e.p.Range(e.in)
+	low, high := e.p.Range(e.in, solve.Setting{})
 	took := e.solve(math.Floor((low + high) / 2))
 	if again := e.solve(took); again > took {
 		e.Errorf("a plan of %.0f bytes in %.0f", again, took)
@@ -249,5 +250,46 @@ func (e *edge) below() {
 			continue // proved, or refused as too large
 		}
 		e.Errorf("%s in %.0f bytes: %s %s", m.Name, e.least-1, r.Status, r.Error)
+	}
+}
+
+// The range of memory begins at the minimum of the platform that was given: there the method has a plan, and one unit below it the
+// proof that there is none.
+func TestRangeOfPlatform(t *testing.T) {
+	on := func(gpus, copies int, placement string) platform.Platform {
+		return platform.Platform{Bandwidth: 12e9, Processors: gpus, WeightCopies: copies, Placement: placement}
+	}
+	for _, x := range []struct {
+		problem, spec, method string
+		platform              platform.Platform
+		model                 string
+	}{
+		{plan.Flush, "zoo:resnet50?as=stages&stages=8", "list", on(0, 0, plan.Straight), ""},
+		{plan.Flush, "zoo:resnet50?as=stages&stages=8", "list", on(0, 0, plan.VShaped), ""},
+		{plan.Flush, "zoo:resnet50?as=stages&stages=8", "list", on(4, 0, plan.Interleaved), ""},
+		{plan.Flush, "zoo:resnet50?as=stages&stages=8", "list", on(2, 0, "0,1,1,0,0,1,1,0"), ""},
+		{plan.Pipeline, "zoo:resnet18", "search", on(2, 3, ""), plan.TaskModel},
+		{plan.Pipeline, "zoo:resnet18", "search", on(3, 0, ""), plan.StageModel},
+		{plan.Pipeline, "zoo:gpt2", "search", on(8, 3, ""), plan.TaskModel},
+	} {
+		in, err := solve.Load(x.spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		problem, m := catalogtest.Find(t, x.problem, x.method)
+		s := solve.Setting{Platform: x.platform, MemoryModel: x.model, Time: time.Minute}
+		low, high := problem.Range(in, s)
+		if !(low < high) {
+			t.Errorf("%s on %+v: the range is from %.0f to %.0f", x.problem, x.platform, low, high)
+		}
+		for _, memory := range []float64{low, low - 1} {
+			ctx, planned := untilPlanned(t)
+			s.Platform.Memory, s.OnProgress = memory, planned
+			r := solve.Run(ctx, problem, m, in, s)
+			var none *plan.Infeasible
+			if fits := memory == low; fits != (r.Plan != nil) || !fits && (!errors.As(r.Err, &none) || none.Memory != low) {
+				t.Errorf("%s on %+v, minimum %.0f, in %.0f: %s %v", x.problem, x.platform, low, memory, r.Status, r.Err)
+			}
+		}
 	}
 }

@@ -77,7 +77,7 @@ func TestMoreMemoryIsNeverWorse(t *testing.T) {
 // moreMemory runs a method at fifths of the range of memory, and says how many plans
 // there were.
 func moreMemory(t *testing.T, p *solve.Problem, m *solve.Method, in *solve.Instance) (plans int) {
-	low, high := p.Range(in)
+	low, high := p.Range(in, solve.Setting{})
 	best, at := math.Inf(1), 0
 	for k := 0; k <= 10; k += 2 {
 		s := solve.Setting{Time: 20 * time.Second, Platform: platform.Platform{

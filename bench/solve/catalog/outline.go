@@ -48,7 +48,7 @@ func OutlineOf(in *solve.Instance) *Outline {
 		if p.Accepts(in) != nil {
 			continue
 		}
-		if low, high := p.Range(in); high > 0 { // otherwise no plan exists for an instance of this size
+		if low, high := p.Range(in, solve.Setting{}); high > 0 { // otherwise no plan exists for an instance of this size
 			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, minMemoryReason(p, in, low)})
 		}
 	}

@@ -153,7 +153,7 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 	}
 	for _, in := range []*solve.Instance{load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)} {
 		problem, _ := catalogtest.Find(t, plan.Pipeline, "pipeline-milp")
-		low, high := problem.Range(in)
+		low, high := problem.Range(in, solve.Setting{})
 		for _, limit := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
 			s := solve.Setting{
 				Time: limit, Gap: 1e-6, Backend: highs.New(),
@@ -194,7 +194,7 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem, search := catalogtest.Find(t, plan.Pipeline, "search")
-	low, high := problem.Range(in)
+	low, high := problem.Range(in, solve.Setting{})
 	for _, part := range testfile.Few(1, 0.2, 0.4, 0.05) {
 		s := solve.Setting{Platform: platform.Platform{
 			Memory: math.Floor(low + part*(high-low)), Bandwidth: 12e9, Processors: 4,
@@ -258,7 +258,7 @@ func TestGraphPipelineAfterOneThatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem, method := catalogtest.Find(t, plan.Pipeline, "1f1b-star")
-	low, high := problem.Range(in)
+	low, high := problem.Range(in, solve.Setting{})
 	p := platform.Platform{Memory: math.Floor(low + 0.2*(high-low)), Bandwidth: 10e9, Processors: 4, WeightCopies: 3}
 	if r := solve.Run(t.Context(), problem, method, in, solve.Setting{Platform: p}); r.Objective == nil {
 		t.Error(r.Error)

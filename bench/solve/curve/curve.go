@@ -119,9 +119,9 @@ type BoundPoint struct {
 // change the makespan least are left out.
 const mostSteps = 400
 
-// Limits returns n memory limits spread evenly over the instance's range.
-func Limits(p *solve.Problem, in *solve.Instance, n int) []float64 {
-	low, high := p.Range(in)
+// Limits returns n memory limits spread evenly over the range of the instance and the platform of s.
+func Limits(p *solve.Problem, in *solve.Instance, s solve.Setting, n int) []float64 {
+	low, high := p.Range(in, s)
 	if n < 2 || high <= low {
 		return []float64{high}
 	}
@@ -154,7 +154,7 @@ func Bandwidths(rate float64, n int) []float64 {
 func RunCurve(ctx context.Context, p *solve.Problem, methods []*solve.Method, in *solve.Instance, s solve.Setting, over Axis,
 	values []float64,
 ) *Curve {
-	low, high := p.Range(in)
+	low, high := p.Range(in, s)
 	c := &Curve{
 		Format: CurveFormat, Problem: p.Name, Instance: in.Ref(), Samples: in.Samples(), Over: over, Platform: over.Place(s.Platform, 0),
 		Low: low, High: high, Compute: in.Compute(),

@@ -40,7 +40,7 @@ func TestCurve(t *testing.T) {
 	_, slots := catalogtest.Find(t, plan.Remat, "persistent-slots")
 	_, periodic := catalogtest.Find(t, plan.Remat, "periodic")
 	_, optimum := catalogtest.Find(t, plan.Remat, "optimum")
-	limits := curve.Limits(p, in, 6)
+	limits := curve.Limits(p, in, solve.Setting{}, 6)
 	s := solve.Setting{Slots: solve.DefaultSlots}
 	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, slots, periodic, optimum}, in, s, curve.OverMemory, limits)
 	if err := c.Err(); err != nil {
@@ -78,7 +78,7 @@ func TestCurveSchema(t *testing.T) {
 	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	_, storeAll := catalogtest.Find(t, plan.Remat, "store-all")
 	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, storeAll}, in, solve.Setting{}, curve.OverMemory,
-		curve.Limits(p, in, 3))
+		curve.Limits(p, in, solve.Setting{}, 3))
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestCurveOfALiar(t *testing.T) {
 			t, err := whole(ctx, in, s, most)
 			return lie(t), err
 		}
-		c := curve.RunCurve(context.Background(), p, []*solve.Method{&liar}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, 3))
+		c := curve.RunCurve(context.Background(), p, []*solve.Method{&liar}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, solve.Setting{}, 3))
 		err := c.Err()
 		var invalid *solve.InvalidPlanError
 		if err == nil || errors.Is(err, plan.ErrNoPlan) || name == "more memory than its limit" && !errors.As(err, &invalid) {
@@ -179,7 +179,7 @@ func TestCurveWithoutPlans(t *testing.T) {
 	in := small(t)
 	p, storeAll := catalogtest.Find(t, plan.Remat, "store-all")
 	_, persistent := catalogtest.Find(t, plan.Remat, "persistent")
-	low, _ := p.Range(in)
+	low, _ := p.Range(in, solve.Setting{})
 	limits := []float64{low}
 	if err := curve.RunCurve(context.Background(), p, []*solve.Method{storeAll}, in, solve.Setting{}, curve.OverMemory,
 		limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
@@ -233,7 +233,7 @@ func TestCurveOfTheOptimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, dp := catalogtest.Find(t, plan.Join, "join-dp")
-	c := curve.RunCurve(context.Background(), p, []*solve.Method{dp}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, 100))
+	c := curve.RunCurve(context.Background(), p, []*solve.Method{dp}, in, solve.Setting{}, curve.OverMemory, curve.Limits(p, in, solve.Setting{}, 100))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestNoCurveIsBelowTheOptimum(t *testing.T) {
 	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	_, optimum := catalogtest.Find(t, plan.Remat, "optimum")
 	c := curve.RunCurve(context.Background(), p, []*solve.Method{persistent, optimum}, in, solve.Setting{}, curve.OverMemory,
-		curve.Limits(p, in, 5))
+		curve.Limits(p, in, solve.Setting{}, 5))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestCurveOverOtherAxes(t *testing.T) {
 	in := small(t)
 	p, search := catalogtest.Find(t, plan.Pipeline, "search")
 	_, contiguous := catalogtest.Find(t, plan.Pipeline, "1f1b-star")
-	_, high := p.Range(in)
+	_, high := p.Range(in, solve.Setting{})
 	s := solve.Setting{Platform: platform.Platform{Memory: 4 * high, Bandwidth: 12e9, Processors: 3, WeightCopies: 3}}
 	for over, values := range map[curve.Axis][]float64{curve.OverProcessors: {1, 2, 3, 5}, curve.OverBandwidth: curve.Bandwidths(12e9, 8)} {
 		c := curve.RunCurve(context.Background(), p, []*solve.Method{contiguous, search}, in, s, over, values)

@@ -27,7 +27,7 @@ func Build(p *solve.Problem, f formulation.Formulation, in *solve.Instance, on p
 	if errors.As(err, new(*plan.Infeasible)) {
 		// Known groups may have no row in that model, as covers of a memory.
 		groups = slices.DeleteFunc(groups, func(g string) bool { return slices.Contains(f.Extra, g) })
-		_, on.Memory = p.Range(in)
+		_, on.Memory = p.Range(in, solve.Setting{Platform: on})
 		program, err = method.Build(f, in, on)
 	}
 	if err != nil {

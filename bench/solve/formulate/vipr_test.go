@@ -42,7 +42,7 @@ func TestEveryKindOfCertificateAsVIPR(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, high := p.Range(in)
+		low, high := p.Range(in, solve.Setting{})
 		program, err := method.Build(f, in, platform.Platform{Memory: math.Floor((low + high) / 2), Bandwidth: 1e9, Processors: 2})
 		if err != nil {
 			t.Logf("%s: %v", f.Name, err)

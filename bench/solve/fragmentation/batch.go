@@ -97,7 +97,7 @@ func (b *Batcher) Fastest(ctx context.Context, m *solve.Method, a AllocatorChoic
 	x := &BatchPoint{Method: m.Name, Allocator: a.Name(), Batch: batch}
 	shares := Shares
 	if b.Keep {
-		_, high := b.Problem.Range(in)
+		_, high := b.Problem.Range(in, solve.Setting{})
 		shares = []float64{high / float64(b.Capacity)}
 	}
 	for _, share := range shares {
@@ -237,7 +237,7 @@ func (b *Batcher) plannable(ctx context.Context, m *solve.Method, batch int) (bo
 		return false, err
 	}
 	if b.Keep {
-		_, high := b.Problem.Range(in)
+		_, high := b.Problem.Range(in, solve.Setting{})
 		return high <= float64(b.Capacity), nil
 	}
 	p, err := b.plan(ctx, m, in, batch, float64(b.Capacity))

@@ -203,7 +203,7 @@ func TestLateFragmentation(t *testing.T) {
 	if in, err = solve.Load("zoo:resnet18?image=64", nil); err != nil {
 		t.Fatal(err)
 	}
-	_, setting.Platform.Memory = p.Range(in)
+	_, setting.Platform.Memory = p.Range(in, solve.Setting{})
 	if r = solve.Run(t.Context(), p, m, in, setting); r.Plan == nil {
 		t.Fatal(r.Err)
 	}
@@ -220,7 +220,7 @@ func TestFragmentationSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, high := p.Range(in)
+	_, high := p.Range(in, solve.Setting{})
 	r := solve.Run(t.Context(), p, m, in, solve.Setting{Platform: platform.Platform{Memory: high}})
 	choices := []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20, Mixed: true}}
 	write := func(x any) string {

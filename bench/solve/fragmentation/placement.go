@@ -111,7 +111,7 @@ func (x *Placer) place(ctx context.Context, l *lifetimes.Lifetimes) (*solve.Resu
 	}
 	in := &solve.Instance{Instance: l, Name: l.Name, SHA256: digest}
 	setting := solve.Setting{Time: x.Time}
-	_, setting.Platform.Memory = problem.Range(in)
+	_, setting.Platform.Memory = problem.Range(in, setting)
 	r := solve.Run(ctx, problem, m, in, setting)
 	return r, r.Err
 }

@@ -34,7 +34,7 @@ func ActivationOffload() *solve.Problem {
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moved:     activationsMoved,
 		Memory:    "range 50%", Bandwidth: "12GB/s",
-		Range:   func(in *solve.Instance) (low, high float64) { return offloadview.Range(in.Chain()) },
+		Range:   func(in *solve.Instance, _ solve.Setting) (low, high float64) { return offloadview.Range(in.Chain()) },
 		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := offloadview.Range(c); return high }),
 		Bound:   offloadBound(),
 		Methods: OffloadMethods,

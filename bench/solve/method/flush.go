@@ -86,16 +86,22 @@ func flushTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 	}
 }
 
-// flushRange is from the least memory to one in which the first GPU of a straight
-// pipeline holds two micro-batches for each stage, as ZB-H2 does.
-func flushRange(in *solve.Instance) (low, high float64) {
-	x := plan.As[*stages.Partition](in.Instance)
-	for i := range x.Stages {
-		s := &x.Stages[i]
-		low = max(low, s.Weight+s.Overhead+s.ForwardMemory)
-		high = max(high, s.Weight+s.Overhead+float64(2*len(x.Stages))*s.ForwardMemory)
+// flushRange returns the minimum memory of the placement and a memory in which every GPU holds 2P micro-batches of each of its
+// stages, as the first GPU of ZB-H2 almost does.
+func flushRange(in *solve.Instance, s solve.Setting) (low, high float64) {
+	v, err := flushView(in, s.Platform)
+	if err != nil {
+		return 0, 0 // Fit reports the error
 	}
-	return low, high
+	for g, on := range v.On {
+		most := float64(v.Overhead[g])
+		for _, k := range on {
+			most += v.Partition.Stages[k].Weight + float64(2*v.GPUs)*v.Partition.Stages[k].ForwardMemory
+		}
+		high = max(high, most)
+	}
+	low = v.MinMemory()
+	return low, max(low, high)
 }
 
 // flushView returns the view of an instance.

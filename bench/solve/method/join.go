@@ -31,7 +31,7 @@ func Join() *solve.Problem {
 		Defaults:  []string{"join-dp"},
 		Example:   "zoo:siamese?as=join",
 		Memory:    "range 50%",
-		Range: func(in *solve.Instance) (low, high float64) {
+		Range: func(in *solve.Instance, _ solve.Setting) (low, high float64) {
 			return float64(joins.LeastSlots(plan.As[*join.Join](in.Instance))), float64(joins.StoreAllSlots(plan.As[*join.Join](in.Instance)))
 		},
 		Fit: func(in *solve.Instance, p platform.Platform) error {

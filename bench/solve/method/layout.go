@@ -76,12 +76,15 @@ func layoutInstance(in *solve.Instance, p platform.Platform) (*layout.Instance, 
 	return x, solve.InputError(err)
 }
 
-// layoutRange is from what is proved to be needed to all micro-batches and weights on one GPU, for the default numbers of GPUs, micro-
-// batches and weight copies.
-func layoutRange(in *solve.Instance) (low, high float64) {
-	x, err := layoutInstance(in, platform.Platform{
-		Memory: 1, Processors: min(DefaultProcessors, in.Chain().Len()), WeightCopies: platform.DefaultWeightCopies,
-	})
+// layoutRange returns a lower bound on the memory with which a layout exists, and the memory of all micro-batches and weights on
+// one GPU.
+func layoutRange(in *solve.Instance, s solve.Setting) (low, high float64) {
+	p := s.Platform
+	if p.Processors == 0 { // no platform is given
+		p.Processors, p.WeightCopies = min(DefaultProcessors, in.Chain().Len()), platform.DefaultWeightCopies
+	}
+	p.Memory = platform.MaxTotal // in less, Least names one layer that does not fit, whatever all need together
+	x, err := layoutInstance(in, p)
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}

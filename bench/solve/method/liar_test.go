@@ -39,7 +39,7 @@ func TestLiarsCostThemselvesOnly(t *testing.T) {
 		{Pipeline(), tinyPipeline, func() *combination { return pipelineCombination(t.Context(), &one) }},
 	} {
 		in := load(t, x.spec)
-		low, _ := x.problem.Range(in)
+		low, _ := x.problem.Range(in, solve.Setting{})
 		s := solve.Setting{Backend: backend, Time: time.Minute, Threads: 1, Platform: platform.Platform{
 			Memory: low, Bandwidth: 1, Processors: 2, WeightCopies: 2,
 		}}

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,24 +92,27 @@ func layersOfGPUs(p *plan.Plan) string {
 	return "layers on " + strings.Join(parts, ", ")
 }
 
-// pipelineRange is from the least memory with which there is a pattern to what
-// the best 1F1B* takes where memory does not matter, for the default numbers of
-// GPUs and weight copies and the default bandwidth.
-func pipelineRange(in *solve.Instance) (low, high float64) {
-	type span struct{ low, high float64 }
-	r := solve.Searched(in, span{}, func() span {
-		low, high := pipelineSpan(in)
-		return span{low, high}
+// pipelineRange returns the minimum memory with which a pattern exists and the memory of the best 1F1B* where memory is unlimited.
+func pipelineRange(in *solve.Instance, s solve.Setting) (low, high float64) {
+	p := s.Platform
+	if p.Processors == 0 { // no platform is given
+		p.Bandwidth, p.Processors, p.WeightCopies = defaultBandwidth, DefaultProcessors, platform.DefaultWeightCopies
+	}
+	p.Memory, p.Replicas, p.Model = 1, false, cmp.Or(p.Model, in.Model())
+	type key struct {
+		platform    platform.Platform
+		memoryModel string
+	}
+	r := solve.Searched(in, key{p, s.MemoryModel}, func() (r memoryRange) {
+		r.low, r.high = pipelineRangeOn(in, p, s.MemoryModel)
+		return r
 	})
 	return r.low, r.high
 }
 
-func pipelineSpan(in *solve.Instance) (low, high float64) {
-	p := platform.Platform{
-		Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
-		Model: in.Model(),
-	}
-	x, err := layersOf(in, p, "")
+// pipelineRangeOn computes [pipelineRange] on a complete platform.
+func pipelineRangeOn(in *solve.Instance, p platform.Platform, memoryModel string) (low, high float64) {
+	x, err := layersOf(in, p, memoryModel)
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}
@@ -116,7 +120,7 @@ func pipelineSpan(in *solve.Instance) (low, high float64) {
 		return 0, 0 // the methods will say what is wrong
 	}
 	p.Memory = math.MaxFloat64 / 4
-	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{Stop: in.Stop})
+	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{Model: memoryModel, Stop: in.Stop})
 	if err != nil {
 		return low, low // the methods will say what is wrong
 	}

@@ -36,7 +36,7 @@ func Placement() *solve.Problem {
 		Example:    "zoo:resnet18?as=lifetimes",
 		Memory:     "range 100%",
 		Objectives: lifetimes.Objectives(),
-		Range: func(in *solve.Instance) (low, high float64) {
+		Range: func(in *solve.Instance, _ solve.Setting) (low, high float64) {
 			y, err := placementLayout(in, "")
 			if err != nil {
 				return 0, platform.MaxTotal // Fit refuses it

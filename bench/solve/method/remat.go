@@ -88,7 +88,7 @@ func recomputes(p *plan.Plan) string {
 // memoryRange is what percentages of memory refer to, bytes.
 type memoryRange struct{ low, high float64 }
 
-func rematRange(in *solve.Instance) (low, high float64) {
+func rematRange(in *solve.Instance, _ solve.Setting) (low, high float64) {
 	r := solve.Searched(in, memoryRange{}, func() (r memoryRange) {
 		if !isGraph(in) {
 			r.low, r.high = remat.Range(in.Chain())
@@ -103,7 +103,7 @@ func rematRange(in *solve.Instance) (low, high float64) {
 // keepingAll is the high end of that.
 func keepingAll(in *solve.Instance) (high float64) {
 	if !isGraph(in) {
-		_, high = rematRange(in)
+		_, high = rematRange(in, solve.Setting{})
 		return high
 	}
 	if v, err := graphView(in); err == nil {

@@ -19,7 +19,7 @@ import (
 func TestLongChainsAreClosedByQuickMethods(t *testing.T) {
 	in := longInstance(t, 120)
 	problem := Remat()
-	low, high := problem.Range(in)
+	low, high := problem.Range(in, solve.Setting{})
 	for _, part := range []float64{0.3, 0.6} {
 		s := solve.Setting{Platform: platform.Platform{Memory: low + part*(high-low)}}
 		got := solve.Run(t.Context(), problem, named(problem.Methods(), "chain-milp")[0], in, s)
@@ -46,11 +46,11 @@ func TestRangeOfPercentagesIsSearchedToTheEnd(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if low, high := Remat().RangeWithin(ended, in, 0, false); low != high {
+	if low, high := Remat().RangeWithin(ended, in, solve.Setting{}, false); low != high {
 		t.Errorf("interrupted, the range is from %v to %v: it was searched", low, high)
 	}
-	low, high := Remat().Range(in)
-	if x, y := Remat().RangeWithin(ended, in, 0, true); x != low || y != high || low == high {
+	low, high := Remat().Range(in, solve.Setting{})
+	if x, y := Remat().RangeWithin(ended, in, solve.Setting{}, true); x != low || y != high || low == high {
 		t.Errorf("interrupted, percentages are of %v to %v, not of %v to %v", x, y, low, high)
 	}
 }
@@ -85,7 +85,7 @@ func TestLongChainsWithoutTime(t *testing.T) {
 	}
 	for _, x := range testfile.Few(1, method{Remat(), "chain-milp"}, method{Remat(), "checkmate"},
 		method{RematOffload(), "remat-offload-milp"}) {
-		low, high := x.problem.Range(in)
+		low, high := x.problem.Range(in, solve.Setting{})
 		s := solve.Setting{Time: time.Nanosecond, Platform: platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 1}}
 		got := solve.Run(t.Context(), x.problem, named(x.problem.Methods(), x.method)[0], in, s)
 		// As a graph a chain this long is not searched at all without time: any plan will do.

@@ -30,9 +30,9 @@ func isStep(in *solve.Instance) bool { return in.Kind() == training.Kind }
 
 // combinedRange is what percentages of memory refer to: of a step, that of
 // rematerialization, so that a percentage is the same memory with a link and without.
-func combinedRange(in *solve.Instance) (low, high float64) {
+func combinedRange(in *solve.Instance, s solve.Setting) (low, high float64) {
 	if isStep(in) {
-		return rematRange(in)
+		return rematRange(in, s)
 	}
 	return combinedview.Range(in.Chain())
 }

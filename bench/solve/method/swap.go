@@ -29,7 +29,7 @@ func Swap() *solve.Problem {
 		Defaults:  []string{"swap-milp"},
 		Example:   "zoo:resnet50?as=functions",
 		Memory:    "range 40%", Bandwidth: "12GB/s",
-		Range: func(in *solve.Instance) (low, high float64) {
+		Range: func(in *solve.Instance, _ solve.Setting) (low, high float64) {
 			low, high, err := swapview.Range(plan.As[*functions.Sequence](in.Instance))
 			if err != nil {
 				return 0, 0 // Load validates

@@ -32,7 +32,7 @@ func WeightOffload() *solve.Problem {
 		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "range 25%", Bandwidth: "12GB/s", Models: true,
-		Range: func(in *solve.Instance) (low, high float64) {
+		Range: func(in *solve.Instance, _ solve.Setting) (low, high float64) {
 			return problemweightoffload.FromChain(in.Chain()).Range()
 		},
 		Fit:      fit,

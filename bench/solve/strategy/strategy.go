@@ -203,9 +203,9 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 // setRange sets Activations and Minimum, within half of the time limit.
 func (o *Options) setRange(ctx context.Context, in *solve.Instance, r *Ranking) {
 	remat, both := method.Remat().InBytes(), method.RematOffload().InBytes()
-	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting.Time, false)
+	r.Minimum, r.Activations = remat.RangeWithin(ctx, in, o.Setting, false)
 	if o.Setting.Platform.Bandwidth > platform.NoLink && both.Accepts(in) == nil {
-		low, _ := both.RangeWithin(ctx, in, o.Setting.Time, false)
+		low, _ := both.RangeWithin(ctx, in, o.Setting, false)
 		r.Minimum = min(r.Minimum, low)
 	}
 }

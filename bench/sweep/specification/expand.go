@@ -170,18 +170,18 @@ func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, mode
 				return
 			}
 		}
-		low, high := math.NaN(), math.NaN()
 		memories := e.memory
 		if len(memories) == 0 {
 			memories = []memory{defaultMemory(p, in)}
 		}
 		for _, limit := range memories {
-			if limit.Percent && math.IsNaN(low) {
-				low, high = p.Range(in)
-			}
 			for _, at := range e.platforms(p) {
 				if p.Models {
 					at.Model = counts
+				}
+				low, high := math.NaN(), math.NaN()
+				if limit.Percent {
+					low, high = p.Range(in, solve.Setting{Platform: at.Platform, MemoryModel: at.model})
 				}
 				at.Memory = in.Resolve(limit.MemorySpec, low, high)
 				if err := fits(p, in, at.Platform); err != nil {

@@ -58,7 +58,7 @@ func TestExpand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, high := p.Range(in)
+	low, high := p.Range(in, solve.Setting{})
 	want := sweep.Task{
 		Format: sweep.TaskFormat, Problem: "remat", Method: "persistent", Instance: "zoo:rnn?seq=2", SHA256: in.SHA256,
 		Memory: low, MemoryName: "range 0%", TimeLimit: 60, TaskMemory: 4 << 30, Version: "v1",

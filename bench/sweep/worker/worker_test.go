@@ -184,7 +184,7 @@ func TestSolve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		low, high := p.Range(in)
+		low, high := p.Range(in, solve.Setting{})
 		x := sweep.Task{
 			Problem: c.problem, Method: c.method, Instance: c.instance, SHA256: in.SHA256, Memory: math.Floor((low + high) / 2), MemoryName: "50%",
 			TimeLimit: 20, TaskMemory: 2 << 30, Backend: "highs", Threads: 1,

@@ -25,6 +25,6 @@ func Find(t testing.TB, problem, method string) (*solve.Problem, *solve.Method) 
 
 // Memory turns a limit as flags have it into bytes, or slots, for the instance.
 func Memory(p *solve.Problem, in *solve.Instance, limit platform.MemorySpec) float64 {
-	low, high := p.Range(in)
+	low, high := p.Range(in, solve.Setting{})
 	return in.Resolve(limit, low, high)
 }
