@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -85,124 +85,54 @@ func (h *npyHeader) matchesSize(bytes int) bool {
 	return need == bytes
 }
 
+// npyEntry matches a key of a header with its value, npyDictionary a header.
+const npyEntry = `['"](descr|fortran_order|shape)['"]\s*:\s*([^,(){}]+|\([^(){}]*\))\s*`
+
+var (
+	npyEntries    = regexp.MustCompile(npyEntry)
+	npyDictionary = regexp.MustCompile(`^\{\s*` + npyEntry + `(?:,\s*` + npyEntry + `)*,?\s*\}\s*$`)
+	npyShape      = regexp.MustCompile(`^\((?:\s*\d{1,10}\s*,)*(?:\s*\d{1,10}\s*,\s*\d{1,10})?\s*\)$`) // (2) is no tuple
+)
+
 // readNPYHeader reads a header, a Python dictionary written as
 //
 //	{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }
 //
 // padded with blanks, with these three keys in any order.
 func readNPYHeader(text string) (*npyHeader, error) {
-	s := &literal{strings.TrimRight(text, " \n")}
-	h := &npyHeader{}
-	var seen []string
-	if !s.skip("{") {
-		return nil, fmt.Errorf("%q is no dictionary", clip(text))
+	entries, values := npyEntries.FindAllStringSubmatch(text, -1), map[string]string{}
+	for _, m := range entries {
+		values[m[1]] = strings.TrimSpace(m[2])
 	}
-	for !s.skip("}") {
-		key, ok := s.quoted()
-		if !ok || !s.skip(":") {
-			return nil, fmt.Errorf("a key in quotes and a colon are needed at %q", clip(s.rest))
-		}
-		if slices.Contains(seen, key) {
-			return nil, fmt.Errorf("%s stands twice", key)
-		}
-		seen = append(seen, key)
-		if err := h.field(key, s); err != nil {
-			return nil, err
-		}
-		if !s.skip(",") && !strings.HasPrefix(s.rest, "}") {
-			return nil, fmt.Errorf("a comma is needed at %q", clip(s.rest))
-		}
+	if !npyDictionary.MatchString(text) || len(entries) != 3 || len(values) != 3 {
+		return nil, fmt.Errorf("%q is no dictionary of descr, fortran_order and shape, each once", clip(strings.TrimSpace(text)))
 	}
-	if s.rest != "" {
-		return nil, fmt.Errorf("%q stands behind the dictionary", clip(s.rest))
+	h := &npyHeader{kind: strings.Trim(values["descr"], `'"`)}
+	switch h.kind {
+	case "<f4":
+		h.size = 4
+	case "<f8":
+		h.size = 8
+	default:
+		return nil, fmt.Errorf("entries of type %q are not understood; '<f4' and '<f8' are (numpy: a.astype('<f8'))", clip(h.kind))
 	}
-	if len(seen) != 3 {
-		return nil, fmt.Errorf("descr, fortran_order and shape are needed, there is %q", seen)
+	switch order := values["fortran_order"]; order {
+	case "False":
+	case "True":
+		return nil, fmt.Errorf("the array is in Fortran order; C order is needed (numpy: ascontiguousarray)")
+	default:
+		return nil, fmt.Errorf("fortran_order is neither True nor False: %q", clip(order))
+	}
+	shape := values["shape"]
+	if !npyShape.MatchString(shape) {
+		return nil, fmt.Errorf("the shape is no tuple of integers: %q", clip(shape))
+	}
+	for _, number := range strings.FieldsFunc(shape, func(r rune) bool { return r < '0' || r > '9' }) {
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("the shape is no tuple of integers: %q", clip(shape))
+		}
+		h.shape = append(h.shape, int(n))
 	}
 	return h, nil
-}
-
-// field reads the value of a key.
-func (h *npyHeader) field(key string, s *literal) error {
-	switch key {
-	case "descr":
-		kind, ok := s.quoted()
-		switch {
-		case ok && kind == "<f4":
-			h.size = 4
-		case ok && kind == "<f8":
-			h.size = 8
-		default:
-			return fmt.Errorf("entries of type %q are not understood; '<f4' and '<f8' are (numpy: a.astype('<f8'))", clip(kind+s.rest))
-		}
-		h.kind = kind
-	case "fortran_order":
-		if s.skip("True") {
-			return fmt.Errorf("the array is in Fortran order; C order is needed (numpy: ascontiguousarray)")
-		}
-		if !s.skip("False") {
-			return fmt.Errorf("fortran_order is neither True nor False: %q", clip(s.rest))
-		}
-	case "shape":
-		shape, ok := s.tuple()
-		if !ok {
-			return fmt.Errorf("the shape is no tuple of whole numbers: %q", clip(s.rest))
-		}
-		h.shape = shape
-	default:
-		return fmt.Errorf("unknown key %q", clip(key))
-	}
-	return nil
-}
-
-// literal is what is left to read of a Python literal.
-type literal struct{ rest string }
-
-// skip passes over blanks, and over a word if it comes next.
-func (s *literal) skip(word string) bool {
-	s.rest = strings.TrimLeft(s.rest, " ")
-	after, ok := strings.CutPrefix(s.rest, word)
-	if ok {
-		s.rest = strings.TrimLeft(after, " ")
-	}
-	return ok
-}
-
-// quoted reads a text without escapes.
-func (s *literal) quoted() (string, bool) {
-	for _, quote := range []string{"'", `"`} {
-		if s.skip(quote) {
-			text, after, ok := strings.Cut(s.rest, quote)
-			if !ok || strings.ContainsAny(text, `\`) {
-				return "", false
-			}
-			s.rest = after
-			s.skip("")
-			return text, true
-		}
-	}
-	return "", false
-}
-
-// tuple reads (), (2,), (2, 3) and so on, of numbers from 0 on.
-func (s *literal) tuple() ([]int, bool) {
-	if !s.skip("(") {
-		return nil, false
-	}
-	shape := []int{}
-	comma := true
-	for !s.skip(")") {
-		end := strings.IndexFunc(s.rest, func(r rune) bool { return r < '0' || r > '9' })
-		if end <= 0 || !comma {
-			return nil, false
-		}
-		n, err := strconv.ParseInt(s.rest[:end], 10, 32)
-		if err != nil {
-			return nil, false
-		}
-		shape = append(shape, int(n))
-		s.rest = s.rest[end:]
-		comma = s.skip(",")
-	}
-	return shape, len(shape) != 1 || comma // (2) is no tuple
 }
