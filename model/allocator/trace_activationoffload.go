@@ -58,6 +58,7 @@ func edges(p *plan.Plan) []replay.Event {
 func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	c = c.Count(p.Platform.Model)
 	period := *p.Period
+	circle := replay.Circle{Period: period}
 	eps := plan.Tolerance * period
 	residencies, err := weightoffload.Residencies(c, p)
 	if err != nil {
@@ -80,7 +81,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	// turns adds an interval in every period, and the part of it that extends beyond time 0.
 	turns := func(s stay) {
 		length := s.to - s.from
-		for from := wrap(s.from, period) - period; from < end; from += period {
+		for from := circle.Wrap(s.from) - period; from < end; from += period {
 			if to := from + length; to > eps {
 				turn := s
 				turn.from, turn.to = max(from, 0), to
@@ -103,7 +104,7 @@ func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 		l := &c.Layers[i]
 		turns(stay{from: backward[i].Start, to: backward[i].End, bytes: l.Weight, tensor: "gradient of w", layer: i + 1})
 		if i > 0 {
-			gap := wrap(backward[i-1].Start-forward[i].Start, period)
+			gap := circle.Wrap(backward[i-1].Start - forward[i].Start)
 			if gap <= eps || gap >= period-eps { // simultaneous: all, or nothing
 				if gap = 0; rest > eps {
 					gap = period

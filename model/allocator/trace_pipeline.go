@@ -11,15 +11,6 @@ import (
 	"workbench/model/verify/pipeline"
 )
 
-// wrap returns t modulo the period, in [0, period).
-func wrap(t, period float64) float64 {
-	t -= period * math.Floor(t/period)
-	if !(t >= 0 && t < period) {
-		return 0
-	}
-	return t
-}
-
 // turn is an F or a B of one mini-batch.
 type turn struct {
 	start, end float64
