@@ -246,7 +246,7 @@ const (
 )
 
 var largeTypes = map[string]int{
-	"bench/solve.Result": 40, "bench/solve.Problem": 32, "bench/sweep/results.Record": 52, "cmd/workbench.solveOptions": 28,
+	"bench/solve.Result": 40, "bench/solve.Problem": 32, "cmd/workbench.solveOptions": 28,
 	"heuristics/flush/lcg.Solver": 31, "heuristics/placement.tree": 28, "model/milp.Model": 81,
 	"model/problem/flush.Instance": 47, "model/problem/pipeline.Instance": 41, "model/verify/rematoffload.offloadReplay": 47, "model/zoo.net": 71,
 }

@@ -18,6 +18,14 @@ import (
 // whether of the task, the result or the failure, with _ where that is inside another (bound_by). Only task_gap is gap there, as gap
 // is that of result/v1. The others follow from all rows. Nil is no number.
 type Record struct {
+	CaseColumns
+	SettingColumns
+	ResultColumns
+	RunColumns
+}
+
+// CaseColumns are what was run.
+type CaseColumns struct {
 	Sweep        string   `parquet:"sweep"`
 	ID           string   `parquet:"id"`
 	Problem      string   `parquet:"problem"`
@@ -37,15 +45,22 @@ type Record struct {
 	Placement    string   `parquet:"placement"`
 	Minimised    string   `parquet:"minimised"`
 	Model        string   `parquet:"model"`
-	Slots        int64    `parquet:"slots"`
-	Backend      string   `parquet:"backend"`
-	Threads      int64    `parquet:"threads"`
-	TimeLimit    *float64 `parquet:"time_limit"`
-	TaskGap      float64  `parquet:"task_gap"` // that was asked for
-	Seed         int64    `parquet:"seed"`
-	Repetition   int64    `parquet:"repetition"`
-	Version      string   `parquet:"version"`
+}
 
+// SettingColumns are how.
+type SettingColumns struct {
+	Slots      int64    `parquet:"slots"`
+	Backend    string   `parquet:"backend"`
+	Threads    int64    `parquet:"threads"`
+	TimeLimit  *float64 `parquet:"time_limit"`
+	TaskGap    float64  `parquet:"task_gap"` // that was asked for
+	Seed       int64    `parquet:"seed"`
+	Repetition int64    `parquet:"repetition"`
+	Version    string   `parquet:"version"`
+}
+
+// ResultColumns are what came of it.
+type ResultColumns struct {
 	// Status is that of the result, Reason why there is nothing to show; "" if there is.
 	Status     string   `parquet:"status"`
 	Reason     string   `parquet:"reason"`
@@ -71,7 +86,10 @@ type Record struct {
 	UnitsObjective string `parquet:"units_objective"` // of bounds, too
 	UnitsMemory    string `parquet:"units_memory"`
 	UnitsTime      string `parquet:"units_time"`
+}
 
+// RunColumns are where and when, and the command that repeats it.
+type RunColumns struct {
 	Attempt     int64  `parquet:"attempt"`
 	Worker      string `parquet:"worker"`
 	Started     string `parquet:"started"` // RFC 3339, UTC
@@ -103,20 +121,20 @@ func Records(n *Night) []Record {
 func record(r *sweep.Row, facts Facts) Record {
 	t := &r.Task
 	reason, detail := Failure(r)
-	x := Record{
+	x := Record{CaseColumns{
 		Sweep: r.Sweep, ID: r.ID, Problem: t.Problem, Method: t.Method,
 		Name: InstanceName(r), Instance: t.Instance, SHA256: t.SHA256,
 		Memory: t.Memory, MemoryName: t.MemoryName, Bandwidth: positive(t.Bandwidth),
 		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), Replicas: t.Replicas, MemoryModel: t.MemoryModel,
-		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised,
-		Model: t.Model, Slots: int64(t.Slots),
-		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), TaskGap: t.Gap,
+		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised, Model: t.Model,
+	}, SettingColumns{
+		Slots: int64(t.Slots), Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), TaskGap: t.Gap,
 		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,
-		Reason: reason, Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,
-		Time: Time(r), WallTime: wallTime(r), Attempt: int64(r.Attempt), Worker: r.Worker, Started: moment(r.Started),
-		Finished:    moment(r.Finished),
-		Environment: r.Environment, Plan: r.Plan, Command: Command(t),
-	}
+	}, ResultColumns{
+		Reason: reason, Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail, Time: Time(r), WallTime: wallTime(r),
+	}, RunColumns{
+		int64(r.Attempt), r.Worker, moment(r.Started), moment(r.Finished), r.Environment, r.Plan, Command(t),
+	}}
 	u := sweep.UnitsOf(t.Problem)
 	x.UnitsObjective, x.UnitsMemory, x.UnitsTime = u.Objective, u.Memory, u.Time
 	if r.PeakRSS > 0 {
@@ -174,14 +192,17 @@ func Write(w io.Writer, n *Night, format string) error {
 // writeCSV writes a header and a line for each row; what is no number is empty.
 func writeCSV(w io.Writer, n *Night) error {
 	c := csv.NewWriter(w)
-	if err := c.Write(columns()); err != nil {
+	fields := columns()
+	line := make([]any, len(fields))
+	for i, f := range fields {
+		line[i] = f.Tag.Get("parquet")
+	}
+	if err := c.Write(cells(line...)); err != nil {
 		return err
 	}
 	for _, r := range Records(n) {
-		v := reflect.ValueOf(r)
-		line := make([]any, v.NumField())
-		for i := range line {
-			line[i] = v.Field(i).Interface()
+		for i, f := range fields {
+			line[i] = reflect.ValueOf(r).FieldByIndex(f.Index).Interface()
 		}
 		if err := c.Write(cells(line...)); err != nil {
 			return err
@@ -191,12 +212,9 @@ func writeCSV(w io.Writer, n *Night) error {
 	return c.Error()
 }
 
-// columns returns the names of a record's fields.
-func columns() (names []string) {
-	for f := range reflect.TypeFor[Record]().Fields() {
-		names = append(names, f.Tag.Get("parquet"))
-	}
-	return names
+// columns returns the fields of a record.
+func columns() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Record]()), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
 // cells writes the values of a line of a table: numbers such that they are read back to the same, no number and nil as nothing.

@@ -84,13 +84,13 @@ func writeParquet(w io.Writer, n *Night) error {
 	records := Records(n)
 	var file bytes.Buffer
 	file.WriteString("PAR1")
-	names, kind := columns(), reflect.TypeFor[Record]()
-	list := make([]*parquetColumn, len(names))
-	for k, name := range names {
-		c := &parquetColumn{name: name, offset: file.Len()}
-		c.kind, c.optional = parquetType(kind.Field(k).Type)
+	fields := columns()
+	list := make([]*parquetColumn, len(fields))
+	for k, f := range fields {
+		c := &parquetColumn{name: f.Tag.Get("parquet"), offset: file.Len()}
+		c.kind, c.optional = parquetType(f.Type)
 		for i := range records {
-			c.add(i, reflect.ValueOf(&records[i]).Elem().Field(k))
+			c.add(i, reflect.ValueOf(&records[i]).Elem().FieldByIndex(f.Index))
 		}
 		if err := c.writePage(&file, len(records)); err != nil {
 			return err
