@@ -37,10 +37,10 @@ func planned(work planner) worker {
 	}
 }
 
-// limited adapts a heuristic of chains that knows the platform only.
-func limited(work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) planner {
+// limited adapts a heuristic of one kind of instance that knows the platform only.
+func limited[I plan.Instance](work func(context.Context, I, platform.Platform) (*plan.Plan, error)) planner {
 	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-		return work(ctx, in.Chain(), s.Platform)
+		return work(ctx, plan.As[I](in.Instance), s.Platform)
 	}
 }
 
@@ -52,9 +52,9 @@ func slotted(work func(context.Context, *chain.Chain, platform.Platform, int) (*
 }
 
 // seeded adapts one that chooses at random.
-func seeded(work func(context.Context, *chain.Chain, platform.Platform, uint64) (*plan.Plan, error)) planner {
+func seeded[I plan.Instance](work func(context.Context, I, platform.Platform, uint64) (*plan.Plan, error)) planner {
 	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-		return work(ctx, in.Chain(), s.Platform, uint64(s.Seed))
+		return work(ctx, plan.As[I](in.Instance), s.Platform, uint64(s.Seed))
 	}
 }
 
@@ -184,6 +184,17 @@ func ofChain(bounds func(*chain.Chain, platform.Platform) ([]solve.Bound, error)
 // operations as no instance has may have been rounded up. The bounds of a problem that know
 // how many there are come closer.
 func atLeast(in *solve.Instance) float64 { return plan.RoundDown(in.Compute(), 1<<21) }
+
+// objectives returns what reports the objectives of a search, nil if nobody listens.
+func objectives(s *solve.Setting, phase string, bound float64) func(objective float64) {
+	if s.OnProgress == nil {
+		return nil
+	}
+	start := time.Now()
+	return func(objective float64) {
+		s.OnProgress(solve.Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound})
+	}
+}
 
 // reportProgress reports progress if anybody listens.
 func reportProgress(s *solve.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {

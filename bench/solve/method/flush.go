@@ -197,16 +197,21 @@ func flushMethod(name string, kind solve.Kind, source, summary, complexity strin
 			defer stop()
 			found := work(ctx, v, flushGoal(in, name, s))
 			out.Stopped = ctx.Err() != nil
-			if found.Bound > 0 {
-				b := proof.BySearch(found.Bound, found.By)
-				b.Why = found.Why
-				out.Bounds = append(out.Bounds, b)
-			}
+			addFlushBound(out, found)
 			if out.Plan, err = flushPlan(v, name, found.Order); err != nil {
 				return nil, err
 			}
 			return out, nil
 		},
+	}
+}
+
+// addFlushBound adds what a search proves, if anything.
+func addFlushBound(out *solve.Outcome, found heuristics.Found) {
+	if found.Bound > 0 {
+		b := proof.BySearch(found.Bound, found.By)
+		b.Why = found.Why
+		out.Bounds = append(out.Bounds, b)
 	}
 }
 
@@ -224,14 +229,8 @@ func reserveTime(ctx context.Context, rest time.Duration) (context.Context, cont
 
 // flushGoal tells a method what there is to tell.
 func flushGoal(in *solve.Instance, name string, s solve.Setting) heuristics.Goal {
-	start, bound := time.Now(), flushBound(in, s).Value
-	g := heuristics.Goal{Bound: bound, Seed: uint64(s.Seed)}
-	if s.OnProgress != nil {
-		g.OnProgress = func(objective float64) {
-			s.OnProgress(solve.Progress{Phase: name, Elapsed: time.Since(start), Objective: objective, Bound: bound})
-		}
-	}
-	return g
+	bound := flushBound(in, s).Value
+	return heuristics.Goal{Bound: bound, Seed: uint64(s.Seed), OnProgress: objectives(&s, name, bound)}
 }
 
 // flushPlan returns the plan of an order. The error says that a method has none that
@@ -265,25 +264,15 @@ func flushMILP(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve
 	goal.Steps = heuristics.FewSteps
 	out := &solve.Outcome{}
 	found := heuristics.Improve(ctx, v, goal)
-	if found.Bound > 0 {
-		b := proof.BySearch(found.Bound, found.By)
-		b.Why = found.Why
-		out.Bounds = append(out.Bounds, b)
-	}
+	addFlushBound(out, found)
 	first, err := flushPlan(v, name, found.Order)
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
 	out.UpdateIncumbent(in, first)
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpflush.Phases(v.Partition, s.Platform))
-	if r != nil {
-		out.AddResult(r)
-	}
-	switch {
-	case err != nil && out.Plan == nil:
-		return nil, userError(err)
-	case err != nil:
-		out.Remark("no MILP bound: " + err.Error())
+	if err := takeProof(out, r, err); err != nil {
+		return nil, err
 	}
 	if out.Plan != nil {
 		out.Plan.Method = name

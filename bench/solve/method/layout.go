@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
@@ -178,13 +177,8 @@ func layoutMethod(name string, kind solve.Kind, source, summary, complexity stri
 			if err != nil {
 				return nil, err
 			}
-			start, bound := time.Now(), layoutBound(in, s).Value
-			g := heuristics.Goal{Bound: bound, Seed: uint64(s.Seed)}
-			if s.OnProgress != nil {
-				g.OnProgress = func(objective float64) {
-					s.OnProgress(solve.Progress{Phase: name, Elapsed: time.Since(start), Objective: objective, Bound: bound})
-				}
-			}
+			bound := layoutBound(in, s).Value
+			g := heuristics.Goal{Bound: bound, Seed: uint64(s.Seed), OnProgress: objectives(&s, name, bound)}
 			found, proved, err := layOut(ctx, x, name, g)
 			if err != nil {
 				return nil, err

@@ -155,11 +155,14 @@ func meetsOnGraph(in *solve.Instance, p *plan.Plan, assumption string) (meets, k
 // rematMethods is the table of methods for rematerialization.
 func RematMethods() []*solve.Method {
 	chains := []string{chain.Kind}
-	onChain := func(name, source, summary, complexity string, work planner) *solve.Method {
+	onChain := func(name, source, summary, complexity string, work planner, slots int, curve curveOnChain) *solve.Method {
 		m := heuristic(name, source, summary, complexity, work)
-		m.Takes = chains
+		m.Takes, m.Slots, m.Curve = chains, slots, curve
 		return m
 	}
+	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit",
+		"exponential at worst", limited(remat.FloatingPrinted), 0, nil)
+	printed.Unverified = true
 	storeAll := heuristic("store-all", "[004] 2.4.4, PyTorch's default", "keeps everything, computes nothing again", "O(N)",
 		func(_ context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
 			if !isGraph(in) {
@@ -171,30 +174,23 @@ func RematMethods() []*solve.Method {
 			}
 			return rematgraph.StoreAll(v, s.Platform)
 		})
-	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4",
-		"segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
-	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan",
-		"exponential at worst; see persistent", limited(remat.Revolve))
-	revolve.Curve = exactCurve(remat.RevolveCurve)
-	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4",
-		"the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
-	persistentSlots.Slots = solve.DefaultSlots
-	persistentSlots.Curve = slottedCurve(remat.PersistentSlotsCurve)
-	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic",
-		"exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
-	persistent.Curve = exactCurve(remat.PersistentCurve)
-	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)",
-		"the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
-	floatingSlots.Slots = solve.DefaultSlots
-	floatingSlots.Curve = slottedCurve(remat.FloatingSlotsCurve)
-	floating := onChain("floating", "[004] Thm 5, repaired (findings)",
-		"the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
-	floating.Curve = exactCurve(remat.FloatingCurve)
-	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit",
-		"exponential at worst", limited(remat.FloatingPrinted))
-	printed.Unverified = true
 	methods := []*solve.Method{
-		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
+		storeAll,
+		onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4",
+			"segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic), 0, nil),
+		onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan",
+			"exponential at worst; see persistent", limited(remat.Revolve), 0, exactCurve(remat.RevolveCurve)),
+		onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)",
+			slotted(remat.PersistentSlots), solve.DefaultSlots, slottedCurve(remat.PersistentSlotsCurve)),
+		onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic",
+			"exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent), 0, exactCurve(remat.PersistentCurve)),
+		onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)",
+			"the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots),
+			solve.DefaultSlots, slottedCurve(remat.FloatingSlotsCurve)),
+		onChain("floating", "[004] Thm 5, repaired (findings)",
+			"the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating), 0,
+			exactCurve(remat.FloatingCurve)),
+		printed,
 		{
 			Name: "optimum", Kind: solve.Exact, Source: "ours", Takes: chains,
 			Summary:    "searches the stored sets between backwards for the true optimum, and proves it",
@@ -214,32 +210,26 @@ func RematMethods() []*solve.Method {
 }
 
 // curveOnChain makes a whole curve.
-type curveOnChain func(ctx context.Context, in *solve.Instance, s solve.Setting, most float64) (solve.Tradeoff, error)
+type curveOnChain = func(ctx context.Context, in *solve.Instance, s solve.Setting, most float64) (solve.Tradeoff, error)
 
 func exactCurve(work func(context.Context, *chain.Chain, float64) (*remat.Curve, error)) curveOnChain {
-	return func(ctx context.Context, in *solve.Instance, _ solve.Setting, most float64) (solve.Tradeoff, error) {
-		t, err := work(ctx, in.Chain(), most)
-		return tradeoff(t, err)
-	}
+	return slottedCurve(func(ctx context.Context, c *chain.Chain, most float64, _ int) (*remat.Curve, error) {
+		return work(ctx, c, most)
+	})
 }
 
 func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat.Curve, error)) curveOnChain {
 	return func(ctx context.Context, in *solve.Instance, s solve.Setting, most float64) (solve.Tradeoff, error) {
 		t, err := work(ctx, in.Chain(), most, s.Slots)
-		return tradeoff(t, err)
+		if err != nil {
+			return solve.Tradeoff{}, tooLarge(err)
+		}
+		out := solve.Tradeoff{Plan: t.Plan}
+		for _, p := range t.Points() {
+			out.Points = append(out.Points, solve.Breakpoint(p))
+		}
+		return out, nil
 	}
-}
-
-// tradeoff adapts a curve of package remat.
-func tradeoff(t *remat.Curve, err error) (solve.Tradeoff, error) {
-	if err != nil {
-		return solve.Tradeoff{}, tooLarge(err)
-	}
-	out := solve.Tradeoff{Plan: t.Plan}
-	for _, p := range t.Points() {
-		out.Points = append(out.Points, solve.Breakpoint(p))
-	}
-	return out, nil
 }
 
 // tooLarge marks instances that are too large for a method as the user's.

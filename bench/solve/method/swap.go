@@ -1,8 +1,6 @@
 package method
 
 import (
-	"context"
-
 	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
 	"workbench/heuristics/swap"
@@ -72,33 +70,17 @@ func swapBound() func(*solve.Instance, solve.Setting) solve.Bound {
 
 // swapMethods is the table of methods for swapping.
 func SwapMethods() []*solve.Method {
-	seeded := func(name, source, summary, complexity string,
-		work func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error),
-	) *solve.Method {
-		return heuristic(name, source, summary, complexity, func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-			return work(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
-		})
-	}
-	method := func(name, source, summary, complexity string,
-		work func(context.Context, *functions.Sequence, platform.Platform) (*plan.Plan, error),
-	) *solve.Method {
-		return seeded(name, source, summary, complexity, func(ctx context.Context, q *functions.Sequence, p platform.Platform,
-			_ uint64,
-		) (*plan.Plan, error) {
-			return work(ctx, q, p)
-		})
-	}
 	methods := []*solve.Method{
-		method("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and "+
-			"bisection", "O(uses) a window, 32 windows", swap.WindowSearch),
-		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid",
-			"O(uses) a pair, 96 pairs or more", swap.LMSGrid),
-		method("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds",
-			"O(uses · log functions)", swap.LMSTuned),
-		method("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", swap.VDNNSwap),
-		method("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", swap.Naive),
-		seeded("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met",
-			"some million events", swap.Search),
+		heuristic("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and "+
+			"bisection", "O(uses) a window, 32 windows", limited(swap.WindowSearch)),
+		heuristic("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid",
+			"O(uses) a pair, 96 pairs or more", limited(swap.LMSGrid)),
+		heuristic("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds",
+			"O(uses · log functions)", limited(swap.LMSTuned)),
+		heuristic("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", limited(swap.VDNNSwap)),
+		heuristic("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", limited(swap.Naive)),
+		heuristic("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met",
+			"some million events", seeded(swap.Search)),
 		{
 			Name: "swap-milp", Kind: solve.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
 			Summary:    "search, and beside it a MILP that bounds all plans",
