@@ -13,6 +13,7 @@ import (
 	"workbench/model/instance/graph"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	problemrematgraph "workbench/model/problem/rematgraph"
 )
 
@@ -53,60 +54,66 @@ func graphView(in *solve.Instance) (*problemrematgraph.View, error) {
 	return made.View, made.err
 }
 
-// graphMethods is the table of methods for rematerialization of graphs.
+// limitedView adapts a method of graphs that knows the platform only.
+func limitedView(work func(context.Context, *problemrematgraph.View, platform.Platform) (*plan.Plan, error)) planner {
+	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		return work(ctx, v, s.Platform)
+	}
+}
+
+// seededView adapts a search on graphs, of searchRounds rounds.
+func seededView(work func(context.Context, *problemrematgraph.View, platform.Platform, uint64, int) (*plan.Plan, error)) planner {
+	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
+		return limitedView(func(ctx context.Context, v *problemrematgraph.View, p platform.Platform) (*plan.Plan, error) {
+			return work(ctx, v, p, uint64(s.Seed), searchRounds)
+		})(ctx, in, s)
+	}
+}
+
+// minCut and withinBudget are PyTorch's partitioner, of one look and of 101 budgets.
+func minCut(aggressive bool) planner {
+	return limitedView(func(_ context.Context, v *problemrematgraph.View, p platform.Platform) (*plan.Plan, error) {
+		return rematgraph.MinCut(v, p, aggressive)
+	})
+}
+
+func withinBudget(name string, knapsack rematgraph.Knapsack) planner {
+	return limitedView(func(ctx context.Context, v *problemrematgraph.View, p platform.Platform) (*plan.Plan, error) {
+		return rematgraph.WithinBudget(ctx, name, v, p, knapsack)
+	})
+}
+
+// GraphMethods is the table of methods for rematerialization of graphs.
 func GraphMethods() []*solve.Method {
-	graphs := []string{graph.Kind, training.Kind}
-	onGraph := func(name, source, summary, complexity string,
-		work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error),
-	) *solve.Method {
-		m := heuristic(name, source, summary, complexity, func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-			v, err := graphView(in)
-			if err != nil {
-				return nil, err
-			}
-			return work(ctx, v, s)
-		})
-		m.Takes = graphs
+	onGraph := func(name, source, summary, complexity string, work planner) *solve.Method {
+		m := heuristic(name, source, summary, complexity, work)
+		m.Takes = []string{graph.Kind, training.Kind}
 		return m
 	}
-	onStep := func(name, source, summary, complexity string,
-		work func(context.Context, *problemrematgraph.View, solve.Setting) (*plan.Plan, error),
-	) *solve.Method {
-		m := onGraph(name, source, summary, complexity, work)
+	onStep := func(name, source, summary, complexity string, work planner) *solve.Method {
+		m := heuristic(name, source, summary, complexity, work)
 		m.Takes = []string{training.Kind} // graphs/v1 do not say what their nodes compute
 		return m
 	}
 	return []*solve.Method{
 		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments "+
-			"that fits", "O(n²)",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.Chen(ctx, v, s.Platform)
-			}),
+			"that fits", "O(n²)", limitedView(rematgraph.Chen)),
 		onGraph("linearised", "[004] 2.1, Thm 6", "cuts the graph into a chain and expands its best persistent plan", "as persistent",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.Linearised(ctx, v, s.Platform)
-			}),
+			limitedView(rematgraph.Linearised)),
 		onStep("min-cut", "PyTorch, AOTAutograd's default partitioner",
 			"keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
-			func(_ context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.MinCut(v, s.Platform, false)
-			}),
+			minCut(false)),
 		onStep("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation",
-			"the same with all operations but products, convolutions, attention and random ones", "as min-cut",
-			func(_ context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.MinCut(v, s.Platform, true)
-			}),
+			"the same with all operations but products, convolutions, attention and random ones", "as min-cut", minCut(true)),
 		onStep("knapsack-greedy", "PyTorch, activation_memory_budget, greedy",
 			"min-cut, beside which products and what else is dear is saved as a budget allows: most time for its bytes first; the best of 101 "+
-				"budgets by replay", "101 maximum flows",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.WithinBudget(ctx, "knapsack-greedy", v, s.Platform, rematgraph.KnapsackGreedy)
-			}),
+				"budgets by replay", "101 maximum flows", withinBudget("knapsack-greedy", rematgraph.KnapsackGreedy)),
 		onStep("knapsack-dp", "PyTorch, activation_memory_budget, dp", "the same by a dynamic program over parts of 1/10000 of the budget",
-			"101 maximum flows, O(10000·n)",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.WithinBudget(ctx, "knapsack-dp", v, s.Platform, rematgraph.KnapsackDP)
-			}),
+			"101 maximum flows, O(10000·n)", withinBudget("knapsack-dp", rematgraph.KnapsackDP)),
 		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4",
 			"101 maximum flows and MILPs of a row", nil), byKnapsacks),
 		solved(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link",
@@ -116,14 +123,9 @@ func GraphMethods() []*solve.Method {
 			"a MILP says which layers are checkpointed and which part of their activations they discard, and a knapsack which operations; the "+
 				"best of 101 budgets by replay", "101 MILPs of O(layers) rows, one of a row for each of their distinct layers", nil), bySAC),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
-			}),
+			seededView(rematgraph.Search)),
 		onGraph("repeat-search", "ours", "the same of a step with a dozen of the blocks that repeat, unrolled to all of them",
-			"as search, of a dozen blocks",
-			func(ctx context.Context, v *problemrematgraph.View, s solve.Setting) (*plan.Plan, error) {
-				return rematgraph.RepeatSearch(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
-			}),
+			"as search, of a dozen blocks", seededView(rematgraph.RepeatSearch)),
 	}
 }
 

@@ -103,7 +103,7 @@ func CombinedMethods() []*solve.Method {
 			either(limited(heuristicsrematoffload.PureRemat), stepAlone)),
 		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload; of a training step what is used "+
 			"last leaves", "as dynprog of activation-offload",
-			either(pureOffload(limited(activationoffload.DynProg)), stepPlanner(rematoffloadgraph.Offload))),
+			either(pureOffload(limited(activationoffload.DynProg)), limitedView(rematoffloadgraph.Offload))),
 		heuristic("opportunist", "[004] 4.3, Superneurons",
 			"keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)",
 			limited(heuristicsrematoffload.Opportunist)),

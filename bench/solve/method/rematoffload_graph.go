@@ -205,11 +205,7 @@ func ofLinkedStep(in *solve.Instance, s *solve.Setting, err error) error {
 // stepAlone is pure-remat of training steps: the plan of the search of rematerialization,
 // which moves nothing.
 func stepAlone(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-	v, err := graphView(in)
-	if err != nil {
-		return nil, err
-	}
-	p, err := rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
+	p, err := seededView(rematgraph.Search)(ctx, in, s)
 	if err != nil {
 		return nil, ofLinkedStep(in, &s, err)
 	}
@@ -227,17 +223,6 @@ func either(ofChain, ofStep planner) planner {
 	}
 }
 
-// stepPlanner adapts a method of training steps with a link.
-func stepPlanner(work func(context.Context, *problemrematgraph.View, platform.Platform) (*plan.Plan, error)) planner {
-	return func(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
-		v, err := graphView(in)
-		if err != nil {
-			return nil, err
-		}
-		return work(ctx, v, s.Platform)
-	}
-}
-
 // stepSearch is the search of training steps with a link.
 func stepSearch(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan.Plan, error) {
 	if unlinked(&s) {
@@ -247,9 +232,5 @@ func stepSearch(ctx context.Context, in *solve.Instance, s solve.Setting) (*plan
 		}
 		return p, err
 	}
-	v, err := graphView(in)
-	if err != nil {
-		return nil, err
-	}
-	return rematoffloadgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
+	return seededView(rematoffloadgraph.Search)(ctx, in, s)
 }
