@@ -83,7 +83,8 @@ func write(w io.Writer, title, slider string, plans []Plan) error {
 		}
 		list = append(list, x)
 	}
-	data, err := json.Marshal(map[string]any{"plans": list, "slider": slider, "colours": timeline.Colours()}) // escapes <, so that no text ends the element
+	content := map[string]any{"plans": list, "slider": slider, "colours": timeline.Colours()}
+	data, err := json.Marshal(content) // escapes <, so that no text ends the element
 	if err != nil {
 		return err
 	}

@@ -77,8 +77,10 @@ func SwapMethods() []*solve.Method {
 			"O(uses) a pair, 96 pairs or more", limited(swap.LMSGrid)),
 		heuristic("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds",
 			"O(uses · log functions)", limited(swap.LMSTuned)),
-		heuristic("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", limited(swap.VDNNSwap)),
-		heuristic("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", limited(swap.Naive)),
+		heuristic("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)",
+			limited(swap.VDNNSwap)),
+		heuristic("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)",
+			limited(swap.Naive)),
 		heuristic("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met",
 			"some million events", seeded(swap.Search)),
 		{
