@@ -340,7 +340,7 @@ func (e *Explanation) Text(m *milp.Model) string {
 
 func (e *Explanation) writeRelief(b *strings.Builder, m *milp.Model) {
 	if e.Least {
-		b.WriteString("the least change of rows that gives a solution:\n")
+		b.WriteString("the minimum change of rows that gives a solution:\n")
 	} else {
 		b.WriteString("a change of rows that gives a solution:\n")
 	}

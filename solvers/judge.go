@@ -102,7 +102,7 @@ func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 	if y == nil {
 		return wrong
 	}
-	s.note("repaired: %s before the continuous columns were solved again", wrong)
+	s.note("repaired: %s before the continuous columns were re-solved", wrong)
 	return s.updateIncumbent(y)
 }
 

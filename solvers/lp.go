@@ -78,5 +78,5 @@ func OpenLP(b Backend, d *milp.Data) (LP, error) {
 			return e.OpenLP(d)
 		}
 	}
-	return nil, fmt.Errorf("%s: %w: linear programs that change", b.Name(), ErrUnsupported)
+	return nil, fmt.Errorf("%s: %w: incremental linear programs", b.Name(), ErrUnsupported)
 }

@@ -132,7 +132,7 @@ func dropSmall(m *milp.Model, d *milp.Data) error {
 		for k := d.Start[i]; k < d.Start[i+1]; k++ {
 			a, j := math.Abs(d.Val[k]), d.Col[k]
 			if a > large {
-				return fmt.Errorf("%w: coefficient %g of %s in %s is above %g, the most that libraries take: rescale them",
+				return fmt.Errorf("%w: coefficient %g of %s in %s is above %g, the maximum of the libraries: rescale them",
 					ErrModel, d.Val[k], m.Col(int(j)).Name(), m.Row(i).Name(), large)
 			}
 			if a >= small {

@@ -25,11 +25,11 @@ const presolveTime = time.Minute
 func Presolve(ctx context.Context, b Backend, m *milp.Model) (Presolved, error) {
 	own, ok := b.(*backend)
 	if !ok {
-		return Presolved{}, fmt.Errorf("%s: %w: what presolve leaves", b.Name(), ErrUnsupported)
+		return Presolved{}, fmt.Errorf("%s: %w: the size after presolve", b.Name(), ErrUnsupported)
 	}
 	e, ok := own.engine.(Presolver)
 	if !ok {
-		return Presolved{}, fmt.Errorf("%s: %w: what presolve leaves", b.Name(), ErrUnsupported)
+		return Presolved{}, fmt.Errorf("%s: %w: the size after presolve", b.Name(), ErrUnsupported)
 	}
 	if err := m.Err(); err != nil {
 		return Presolved{}, fmt.Errorf("%w: %w", ErrModel, err)

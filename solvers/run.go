@@ -17,7 +17,7 @@ const (
 )
 
 // errAbandoned is the error of an abandoned engine.
-var errAbandoned = errors.New("library had not returned one second after the end of its time; left behind")
+var errAbandoned = errors.New("library had not returned one second after the end of its time and was abandoned")
 
 // run solves trivial models itself, and otherwise calls the engine, a second time if the first answer fails its
 // check.
@@ -108,7 +108,7 @@ func (s *solving) call(ctx context.Context, p *Problem) (*Answer, error) {
 		o := outcome{err: fmt.Errorf("%w: engine did not return", ErrSolver)}
 		defer func() {
 			if v := recover(); v != nil {
-				o = outcome{err: fmt.Errorf("%w: engine panics: %v\n%s", ErrSolver, v, debug.Stack())}
+				o = outcome{err: fmt.Errorf("%w: engine panicked: %v\n%s", ErrSolver, v, debug.Stack())}
 			}
 			done <- o
 		}()

@@ -53,10 +53,10 @@ const (
 // Sentinel errors.
 var (
 	ErrUnsupported = errors.New("not supported by this backend")
-	ErrModel       = errors.New("model refused") // an invalid model, see milp.Model.Err
-	ErrOption      = errors.New("option refused")
-	ErrSolver      = errors.New("solver failed")    // the library failed or its answer was inconsistent
-	ErrMissing     = errors.New("backend not here") // not built in, or its library is not found
+	ErrModel       = errors.New("invalid model") // an invalid model, see milp.Model.Err
+	ErrOption      = errors.New("invalid option")
+	ErrSolver      = errors.New("solver failed")         // the library failed or its answer was inconsistent
+	ErrMissing     = errors.New("backend not available") // not built in, or its library is not found
 )
 
 // Opt is an option that may be unset where zero is a legal value.

@@ -51,7 +51,7 @@ func (p *Problem) Budget(in *Instance, gpu, reserve float64, o Optimizer) (*Budg
 	}
 	b.Memory = in.Unit().Bytes(in.Unit().FromBytes(gpu - b.Resident()))
 	if !(b.Memory > 0) {
-		return b, InputError(fmt.Errorf("--gpu %s: what is resident takes %s, so nothing is left for a plan; workbench budget lists it",
+		return b, InputError(fmt.Errorf("--gpu %s: resident data takes %s, which leaves nothing for a plan; workbench budget lists it",
 			platform.Byte.Exactly(gpu), platform.Byte.Exactly(b.Resident())))
 	}
 	return b, nil

@@ -99,7 +99,7 @@ func ForeignPlacement(data []byte, name string, in plan.Instance) (*plan.Plan, e
 	for i := range other.Buffers {
 		b := &other.Buffers[i]
 		if x := known[b.ID]; x != nil && (x.Lower != b.Lower || x.Upper != b.Upper || l.Unit.Bytes(x.Size) != b.Size) {
-			return nil, fmt.Errorf("%s: buffer %q lives [%d, %d) with %g bytes, in %s [%d, %d) with %g: this is a placement of something else",
+			return nil, fmt.Errorf("%s: buffer %q lives [%d, %d) with %g bytes, in %s [%d, %d) with %g: the file is a placement of another instance",
 				name, b.ID, b.Lower, b.Upper, b.Size, l.Name, x.Lower, x.Upper, l.Unit.Bytes(x.Size))
 		}
 	}
@@ -131,7 +131,7 @@ func ExportDSA(w io.Writer, in plan.Instance) error {
 func exported(in plan.Instance, to string) (*lifetimes.Lifetimes, error) {
 	l, ok := in.(*lifetimes.Lifetimes)
 	if !ok {
-		return nil, fmt.Errorf("%s: a %s, and %s takes lifetimes; workbench place PLAN --output FILE makes those of a plan", in.Title(),
+		return nil, fmt.Errorf("%s: a %s, but %s takes lifetimes; workbench place PLAN --output FILE writes those of a plan", in.Title(),
 			in.Kind(), to)
 	}
 	return l, nil

@@ -44,11 +44,11 @@ func (p *Problem) Count(in *Instance, model string) (string, error) {
 	c := in.Chain()
 	switch {
 	case model != "" && !p.Models:
-		return "", InputError(fmt.Errorf("--model: %s has one model of memory; pipeline and weight-offload have two", p.Name))
+		return "", InputError(fmt.Errorf("--model: %s has one memory model; pipeline and weight-offload have two", p.Name))
 	case model != "" && !slices.Contains(known, model):
 		return "", InputError(fmt.Errorf("--model %q: %s", model, nearest.Hint(model, known)))
 	case model == platform.SavedModel && c == nil:
-		return "", InputError(fmt.Errorf("--model saved: the nodes of %s say what they put out and not what they save; --model paper counts "+
+		return "", InputError(fmt.Errorf("--model saved: the nodes of %s state their outputs, not what they save; --model paper counts "+
 			"the former", in.Name))
 	case !p.Models:
 		return "", nil

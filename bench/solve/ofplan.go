@@ -27,7 +27,7 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 			return in, nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%s is another one: its sha256 begins with %.12s, the plan's with %.12s", spec, in.SHA256, p.Instance.SHA256)
+			err = fmt.Errorf("%s is another instance: its sha256 begins with %.12s, the plan's with %.12s", spec, in.SHA256, p.Instance.SHA256)
 		}
 		if first == nil {
 			first = err

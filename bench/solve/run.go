@@ -166,7 +166,7 @@ func (r *Result) setOutcome(in *Instance, m *Method, out *Outcome, closed Bound)
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
 	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {
-		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name,
+		return r.fail(fmt.Errorf("%s: there is a verified plan, but %s is certified to be infeasible: the formulation is wrong", m.Name,
 			c.Formulation))
 	}
 	objective := report.Objective(r.Problem)
@@ -196,7 +196,7 @@ func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
 	if err := r.needsLink(in); err != nil {
 		return r.fail(err)
 	}
-	return r.fail(fmt.Errorf("%s: %w that moves nothing", m.Name, plan.ErrNoPlan))
+	return r.fail(fmt.Errorf("%s: %w without transfers", m.Name, plan.ErrNoPlan))
 }
 
 // neverArrives returns a time that only plans with a transfer over a placeholder link exceed. Plans without
@@ -255,8 +255,8 @@ func takes(p *Problem, m *Method, in *Instance) error {
 		return err
 	}
 	if !m.Accepts(in) {
-		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, KindWords(m.Takes),
-			in.Name, KindWord(in.Kind()), p.Name))
+		return InputError(fmt.Errorf("%s supports %s, but %s is a %s: workbench methods --problem %s lists the methods that support it",
+			m.Name, KindWords(m.Takes), in.Name, KindWord(in.Kind()), p.Name))
 	}
 	return nil
 }
@@ -382,8 +382,8 @@ func (r *Result) judge() {
 	for i := range r.Bounds {
 		b := &r.Bounds[i]
 		if platform.Gap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
-			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By,
-				b.Value, b.Proof))
+			r.fail(fmt.Errorf("%s: the verified plan (%v s) is better than the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective,
+				b.By, b.Value, b.Proof))
 			return
 		}
 	}
@@ -411,7 +411,7 @@ func JudgeTogether(results []*Result) (bound, conditional *Bound) {
 	if k := slices.IndexFunc(results, func(r *Result) bool { return r.Status == Feasible || r.Status == Optimal && r.Plan != nil }); k >= 0 {
 		for _, r := range results {
 			if r.Status == Infeasible {
-				r.fail(fmt.Errorf("%s proves that there is no plan (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err,
+				r.fail(fmt.Errorf("%s proves that no plan exists (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err,
 					results[k].Method))
 			}
 		}

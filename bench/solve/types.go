@@ -263,7 +263,7 @@ func (p *Problem) Accepts(in *Instance) error {
 	case p.Takes[0] == lifetimes.Kind:
 		hint = "; workbench place PLAN places what a plan keeps, and zoo:NAME?as=lifetimes is a network's"
 	}
-	return InputError(fmt.Errorf("%s is about %s and %s is a %s%s", p.Name, KindWords(p.Takes), in.Name, KindWord(in.Kind()), hint))
+	return InputError(fmt.Errorf("%s supports %s, but %s is a %s%s", p.Name, KindWords(p.Takes), in.Name, KindWord(in.Kind()), hint))
 }
 
 // Write formats a value of the objective, or a bound on it.

@@ -85,7 +85,7 @@ func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Write
 		err = fmt.Errorf("results cannot be written: %w", checked.err)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
-		err = fmt.Errorf("%w before there was anything to print or keep", errStopped)
+		err = fmt.Errorf("%w before any result was available", errStopped)
 	}
 	code = report(errw, err)
 	if ctx.Err() != nil && (code == exitOK || code == exitNoPlan || errors.Is(err, errStopped)) {
@@ -219,7 +219,7 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 	msg := err.Error()
 	var val, rest string
 	if n, _ := fmt.Sscanf(msg, "invalid value %q for flag -%s", &val, &rest); n == 2 {
-		return usagef("--%s %q: a whole number is needed", strings.TrimSuffix(rest, ":"), val)
+		return usagef("--%s %q: an integer is needed", strings.TrimSuffix(rest, ":"), val)
 	}
 	if n, _ := fmt.Sscanf(msg, "invalid boolean value %q for -%s", &val, &rest); n == 2 {
 		return usagef("--%s takes no value, %q was given", strings.TrimSuffix(rest, ":"), val)
@@ -240,7 +240,7 @@ func (o *common) flags() []cli.Flag {
 		stringFlag("output", "format", &o.format, "text", "`FORMAT` of the output: text or json"),
 		boolFlag("output", "quiet, q", &o.quiet, "no progress and no remarks, only results and errors"),
 		stringFlag("output", "log-level", &o.logLevel, "warn",
-			"least `LEVEL` of log lines on standard error: debug, info, warn or error; debug includes the solver's own log"),
+			"minimum `LEVEL` of log lines on standard error: debug, info, warn or error; debug includes the solver's own log"),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 func newBench(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "sweeps: many methods on many instances, from a specification to a report",
+		Usage: "run sweeps: many methods on many instances, from a specification to a report",
 		Subcommands: []*cli.Command{
 			newBenchRun(s), newBenchResume(s), newBenchMerge(s), newBenchServe(s), newBenchWork(s),
 			newBenchReport(s), newBenchCompare(s), newBenchHistory(s), newBenchExport(s), newBenchStatus(s), newBenchPrune(s),

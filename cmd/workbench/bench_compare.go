@@ -23,7 +23,7 @@ func newBenchCompare(s streams) *cli.Command {
 	rules := results.Defaults()
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "two sweeps against each other, regressions first; ends with status 1 if there are any",
+		Usage:     "compare two sweeps, regressions first; ends with status 1 if there are any",
 		ArgsUsage: "OLD NEW",
 		Description: "OLD and NEW are folders of sweeps, or files of rows. Tasks are the same up to\n" +
 			"version and repetition. Status 1: a plan got worse, a bound weaker, a proof was\n" +

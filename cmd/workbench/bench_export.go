@@ -16,7 +16,7 @@ func newBenchExport(s streams) *cli.Command {
 	var format, output string
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "the rows of a sweep as CSV, Parquet, or in the Go benchmark format for benchstat",
+		Usage:     "export the rows of a sweep as CSV, Parquet, or in the Go benchmark format for benchstat",
 		ArgsUsage: "SWEEP",
 		Flags: []cli.Flag{
 			stringFlag("output", "format", &format, "csv", "`FORMAT` of the output: csv, parquet or benchfmt"),

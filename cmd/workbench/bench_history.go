@@ -15,11 +15,11 @@ func newBenchHistory(s streams) *cli.Command {
 	var all bool
 	return &cli.Command{
 		Name:      "history",
-		Usage:     "many sweeps side by side: what changed, since which night and version, and whether it still stands",
+		Usage:     "compare many sweeps: what changed, since which night and version, and whether the change persists",
 		ArgsUsage: "FOLDER FOLDER…",
 		Description: "FOLDER is the folder of a sweep, or a file of rows; nights are put in the order of\n" +
 			"their starts. The rules are those of bench compare; steps and slopes of methods are\n" +
-			"fitted to all nights. Ends with status 1 while a regression stands.",
+			"fitted to all nights. Ends with status 1 while a regression persists.",
 		Flags: append([]cli.Flag{
 			stringFlag("output", "html", &page, "", "write all nights on one page, `FILE`.html"),
 			boolFlag("output", "all", &all, "list every change, not the first 50 only"),

@@ -27,9 +27,9 @@ func newBenchMerge(s streams) *cli.Command {
 	var into string
 	return &cli.Command{
 		Name:        "merge",
-		Usage:       "put the folders of one sweep together, as those of its shards",
+		Usage:       "merge the folders of one sweep, such as those of its shards",
 		ArgsUsage:   "FOLDER…",
-		Description: "The folders stay as they are. Tasks without a row are reported; workbench bench\nresume does them.",
+		Description: "The folders are not changed. Tasks without a row are reported; workbench bench\nresume runs them.",
 		Flags: append([]cli.Flag{
 			stringFlag("sweep", "into", &into, "", "`FOLDER` that takes everything, new or one of the same sweep"),
 		}, o.flags()...),

@@ -29,10 +29,10 @@ func newBenchReport(s streams) *cli.Command {
 	o := &reportOptions{}
 	return &cli.Command{
 		Name:      "report",
-		Usage:     "one HTML page of a sweep, which opens without a network; pictures and tables with --folder",
+		Usage:     "report a sweep as one HTML page that needs no network; pictures and tables with --folder",
 		ArgsUsage: "SWEEP",
 		Description: "SWEEP is the folder of a sweep, or a file of rows. A sweep that is still running\n" +
-			"may be reported on: what is not done yet is counted.",
+			"may be reported: pending tasks are counted.",
 		Flags: []cli.Flag{
 			stringFlag("output", "output, o", &o.output, "", "write the page to `FILE`.html (default: report.html in the sweep's folder)"),
 			stringFlag("output", "folder", &o.folder, "",
@@ -47,7 +47,7 @@ func newBenchReport(s streams) *cli.Command {
 			stringFlag("output", "by", &o.table.By, "",
 				"with --table a line for all cases of the same `WHAT`: "+strings.Join(results.Groups(), ", ")),
 			stringFlag("output", "over", &o.table.Over, "", "with --table ratio: over what `METHOD` has, instead of the best bound"),
-			boolFlag("output", "quiet, q", &o.quiet, "no words about what was written"),
+			boolFlag("output", "quiet, q", &o.quiet, "do not print what was written"),
 		},
 		Action: withArgs(1, 1, reportUsage, func(c *cli.Context, a []string) error {
 			if c.IsSet("output") && o.folder != "" {
@@ -123,7 +123,7 @@ func readNight(path string) (*results.Night, error) {
 		return nil, err
 	}
 	if len(n.Rows) == 0 && n.Damage != "" {
-		return nil, solve.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path,
+		return nil, solve.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume redoes their tasks", path,
 			n.Damage))
 	}
 	if len(n.Rows) == 0 {

@@ -43,7 +43,7 @@ func (o *benchOptions) runFlags() []cli.Flag {
 			"do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm array or an indexed Kubernetes "+
 				"job says)"),
 		boolFlag("sweep", "in-process", &o.inProcess, "run tasks in this process: quicker for many tiny ones, but a crash ends the run"),
-		boolFlag("sweep", "retry", &o.retry, "do tasks again that failed: crashed, were killed, or out of memory"),
+		boolFlag("sweep", "retry", &o.retry, "redo tasks that failed: crashed, were killed, or ran out of memory"),
 	}, o.flags()...)
 }
 
@@ -51,11 +51,11 @@ func newBenchRun(s streams) *cli.Command {
 	o := &benchOptions{}
 	return &cli.Command{
 		Name:      "run",
-		Usage:     "do a sweep: every task in a process of its own, results in a folder",
+		Usage:     "run a sweep: every task in a process of its own, results in a folder",
 		ArgsUsage: "SPEC",
 		Description: "SPEC is a YAML file, or one of those built in: " + strings.Join(specification.Builtin(), ", ") + ".\n" +
 			"An interruption (Ctrl-C) finishes what runs; a second one kills it. Whatever\n" +
-			"stops a run, bench resume goes on where it was. A specification, night.yaml:\n\n" +
+			"stops a run, bench resume continues it. A specification, night.yaml:\n\n" +
 			"  name: night\n" +
 			"  memory: [range 25%, 8GiB]    # every list is an axis of the grid\n" +
 			"  time_limit: 20s\n" +
@@ -66,8 +66,8 @@ func newBenchRun(s streams) *cli.Command {
 			"docs/sweeps.md has every key.",
 		Flags: append([]cli.Flag{
 			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of the sweep (default: sweeps/NAME)"),
-			boolFlag("sweep", "resume", &o.resume, "go on with the sweep in the folder, if there is one"),
-			boolFlag("sweep", "dry-run", &o.dryRun, "say how many tasks there are and how long they may take, and do nothing"),
+			boolFlag("sweep", "resume", &o.resume, "continue the sweep in the folder, if there is one"),
+			boolFlag("sweep", "dry-run", &o.dryRun, "print the number of tasks and how long they may take, without running them"),
 		}, o.runFlags()...),
 		Action: o.action(s, 1, 1, "bench run SPEC [--into FOLDER] [flags]", func(c *cli.Context, a []string) error {
 			if err := o.checkJobs(); err != nil {
@@ -82,7 +82,7 @@ func newBenchResume(s streams) *cli.Command {
 	o := &benchOptions{}
 	return &cli.Command{
 		Name:      "resume",
-		Usage:     "go on with a sweep that was stopped, killed or cut off",
+		Usage:     "continue a sweep that was stopped, killed or interrupted",
 		ArgsUsage: "FOLDER",
 		Flags:     o.runFlags(),
 		Action: o.action(s, 1, 1, "bench resume FOLDER [flags]", func(c *cli.Context, a []string) error {
@@ -120,7 +120,7 @@ func benchRun(ctx context.Context, s streams, o *benchOptions, name string) erro
 	}
 	exists := store.Exists(dir)
 	if exists && !o.resume && !o.dryRun {
-		return usagef("%s has a sweep already: workbench bench resume %s goes on with it, --into names another folder", dir, dir)
+		return usagef("%s has a sweep already: workbench bench resume %s continues it, --into names another folder", dir, dir)
 	}
 	if exists && o.resume {
 		old, err := store.ReadTasks(dir)
@@ -200,7 +200,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	}
 	st, err := o.openStore(s, dir, list, files)
 	if errors.Is(err, syscall.ENOSPC) { // as in the middle
-		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench run --resume goes on", err, len(tasks), len(tasks)))
+		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench run --resume continues", err, len(tasks), len(tasks)))
 	}
 	if err != nil {
 		return err
@@ -236,9 +236,9 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	if err != nil {
 		left := len(st.Missing(tasks))
 		if errors.Is(err, worker.ErrStopped) || errors.Is(err, context.Canceled) {
-			return fmt.Errorf("%w with %d of %d tasks left: workbench bench resume %s goes on", errStopped, left, len(tasks), dir)
+			return fmt.Errorf("%w with %d of %d tasks left: workbench bench resume %s continues", errStopped, left, len(tasks), dir)
 		}
-		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir))
+		return onFullDisk(dir, fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s continues", err, left, len(tasks), dir))
 	}
 	return summarise(s, o, dir, tasks, done.Snapshot())
 }
@@ -257,7 +257,7 @@ func onFullDisk(dir string, err error) error {
 			return err
 		}
 	}
-	return solve.InputError(fmt.Errorf("%s: no space left on its disk, %s are needed at least: %w", dir, platform.FormatBytes(leastRoom), err))
+	return solve.InputError(fmt.Errorf("%s: no space left on its disk, at least %s are needed: %w", dir, platform.FormatBytes(leastRoom), err))
 }
 
 // work does the tasks through the queue in this process, which is made new: what
@@ -354,12 +354,12 @@ func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files
 func reportDamage(s streams, o *benchOptions, st *store.Store) {
 	damaged, torn := st.Damaged()
 	for _, d := range damaged {
-		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", render.OneLine(d.String()),
+		fmt.Fprintf(s.err, "workbench: %s; set aside in %s, its task will be redone\n", render.OneLine(d.String()),
 			filepath.Join(st.Dir(), "damaged.txt"))
 	}
 	for _, file := range torn {
 		if !o.quiet {
-			fmt.Fprintf(s.err, "%s: the last line was not written to its end; its task will be done again\n", file)
+			fmt.Fprintf(s.err, "%s: the last line is incomplete; its task will be redone\n", file)
 		}
 	}
 }

@@ -62,11 +62,11 @@ func newBenchServe(s streams) *cli.Command {
 		Usage:     "hand out the tasks of a sweep to bench work on this and other machines",
 		ArgsUsage: "SPEC|FOLDER",
 		Description: "Collects the rows of all workers in the folder of the sweep, and ends when every\n" +
-			"task has one. Does no task itself: start bench work beside it. Whatever stops it,\n" +
-			"bench serve FOLDER goes on; workers wait ten minutes for that.",
+			"task has one. It runs no task itself: start bench work as well. Whatever stops it,\n" +
+			"bench serve FOLDER continues; workers wait ten minutes for it.",
 		Flags: append(append([]cli.Flag{
 			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of the sweep (default: sweeps/NAME)"),
-			boolFlag("sweep", "retry", &o.retry, "do tasks again that failed: crashed, were killed, or out of memory"),
+			boolFlag("sweep", "retry", &o.retry, "redo tasks that failed: crashed, were killed, or ran out of memory"),
 			stringFlag("queue", "listen", &o.listen, defaultListen, "`HOST:PORT` where workers connect; other machines need --token-file"),
 			stringFlag("queue", "queue", &o.url, "",
 				"`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or tls://…"),
@@ -79,7 +79,7 @@ func newBenchServe(s streams) *cli.Command {
 		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]",
 			func(c *cli.Context, a []string) error {
 				if o.url != "" && (c.IsSet("listen") || o.certificate != "" || o.key != "") {
-					return usagef("--queue names a server that is there, --listen, --tls-cert and --tls-key are of one to start: give one or the others")
+					return usagef("--queue names a running server; --listen, --tls-cert and --tls-key configure one to start: give one or the others")
 				}
 				if (o.certificate == "") != (o.key == "") {
 					return usagef("--tls-cert and --tls-key belong together")
@@ -129,7 +129,7 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 		if ctx.Err() != nil {
 			err = errors.New("stopped")
 		}
-		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench serve %s goes on", err, left, len(list.Tasks), dir)
+		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench serve %s continues", err, left, len(list.Tasks), dir)
 	}
 	if server != nil {
 		server.Stop()
@@ -241,7 +241,7 @@ func openSweep(ctx context.Context, s streams, into,
 			return "", nil, nil, err
 		}
 		if strings.TrimSpace(old.Specification) != strings.TrimSpace(string(sp.Text)) || old.Name != sp.Name {
-			return "", nil, nil, usagef("%s has another sweep: workbench bench serve %s goes on with that one, --into names another folder", dir,
+			return "", nil, nil, usagef("%s has another sweep: workbench bench serve %s continues that one, --into names another folder", dir,
 				dir)
 		}
 		return openSweep(ctx, s, "", dir)

@@ -18,10 +18,10 @@ func newBenchStatus(s streams) *cli.Command {
 	var metrics string
 	return &cli.Command{
 		Name:      "status",
-		Usage:     "the last nights in a folder, a line each, with what changed against the night before",
+		Usage:     "list the last nights in a folder, a line each, with changes from the previous night",
 		ArgsUsage: "NIGHTS",
 		Description: "NIGHTS has a folder a night, as nightly.sh makes them. Status 1: one of the nights\n" +
-			"listed is worse than the one before; 6: none is, and tasks failed or are missing.",
+			"listed is worse than the previous one; 6: none is, but tasks failed or are missing.",
 		Flags: append([]cli.Flag{
 			intFlag("input", "last", &count, 7, "`N` nights"),
 			stringFlag("output", "prometheus", &metrics, "", "write the last night to `FILE` for Prometheus's textfile collector"),
@@ -86,8 +86,8 @@ func newBenchPrune(s streams) *cli.Command {
 		ArgsUsage: "NIGHTS",
 		Flags: []cli.Flag{
 			intFlag("input", "keep", &keep, 30, "keep the last `N` nights"),
-			boolFlag("input", "dry-run", &dry, "say which nights would be removed, and remove none"),
-			boolFlag("output", "quiet, q", &quiet, "no words about what was removed"),
+			boolFlag("input", "dry-run", &dry, "print which nights would be removed, and remove none"),
+			boolFlag("output", "quiet, q", &quiet, "do not print what was removed"),
 		},
 		Action: withArgs(1, 1, "bench prune NIGHTS --keep N", func(c *cli.Context, a []string) error {
 			if keep < 1 {

@@ -32,7 +32,7 @@ func newBenchWork(s streams) *cli.Command {
 	o := &workOptions{}
 	return &cli.Command{
 		Name:      "work",
-		Usage:     "do tasks that bench serve hands out, until there are none",
+		Usage:     "run the tasks that bench serve hands out, until there are none",
 		ArgsUsage: " ",
 		Description: "Each task runs in a process of its own. Its row goes to a store of this worker\n" +
 			"first, then to the server. An interruption (Ctrl-C) finishes what runs; a second\n" +
@@ -42,7 +42,7 @@ func newBenchWork(s streams) *cli.Command {
 				"`URL` of the server: nats://[USER:PASSWORD@]HOST:PORT or tls://…"),
 			stringFlag("queue", "sweep", &o.sweep, "", "`NAME` of the sweep, where the server has several"),
 			&cli.DurationFlag{
-				Name: "patience", Usage: "`TIME` to wait for a server that has gone", Value: 10 * time.Minute,
+				Name: "patience", Usage: "`TIME` to wait for an unreachable server", Value: 10 * time.Minute,
 				Destination: &o.patience, Category: "queue",
 			},
 			stringFlag("sweep", "into", &o.into, "", "`FOLDER` of this worker's own store (default: sweeps/NAME-worker-HOST-PID)"),

@@ -17,11 +17,11 @@ import (
 // computed are the files in which a bound's name is no constant, and what it may be then, with
 // an ellipsis for numbers and nodes.
 var computed = map[string][]string{
-	"bench/solve/method/remat.go": {"what does not fit in memory beside … is computed again"},
+	"bench/solve/method/remat.go": {"values that do not fit in memory during … are recomputed"},
 	"bench/solve/method/flush.go": {
 		"load", "warm-up", "cool-down", "warm-up and cool-down", "little", "round-trips", "packing", "gaps",
 	},
-	"bench/solve/method/rematoffload_graph.go": {"what does not fit in memory beside … is moved or computed again"},
+	"bench/solve/method/rematoffload_graph.go": {"values that do not fit in memory during … are offloaded or recomputed"},
 	"bench/solve/method/placement.go": {
 		"the load: what is alive together", "cliques of buffers that may not overlap",
 		"cliques of conflicts and penalties (Turán)",
@@ -31,7 +31,7 @@ var computed = map[string][]string{
 	"bench/solve/strategy/pipeline.go": {
 		"load", "load and occupancy", "bottleneck of all cuts", "pairs of runs of all cuts", "enumeration of all layouts",
 	},
-	"ilp/rematgraph/solve.go":      {"what does not fit in memory beside … is computed again"},
+	"ilp/rematgraph/solve.go":      {"values that do not fit in memory during … are recomputed"},
 	"bench/solve/method/layout.go": {"bottleneck of all cuts", "load and occupancy", "pairs of runs of all cuts"},
 }
 

@@ -25,11 +25,11 @@ func (o *gpuFlags) budgetFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag("instance", "gpu", &o.gpu, "",
 			"`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, inputs and the reserve are "+
-				"taken off, the rest is for the plan"),
+				"subtracted, the remainder is for the plan"),
 		stringFlag("instance", "reserve", &o.reserve, "4%",
 			"`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%"),
 		stringFlag("instance", "optimizer", &o.optimizer, "adam",
-			"`NAME` of the optimizer of which --gpu counts the state: "+strings.Join(names, ", ")),
+			"`NAME` of the optimizer whose state --gpu counts: "+strings.Join(names, ", ")),
 	}
 }
 
@@ -78,7 +78,7 @@ func newBudget(s streams) *cli.Command {
 	flags := append(o.common.flags(), stringFlag("instance", "problem, p", &o.problem, "remat", "`PROBLEM` whose plans are to fit"))
 	return &cli.Command{
 		Name:      "budget",
-		Usage:     "what the memory of a whole GPU goes to, and what fits in the rest",
+		Usage:     "divide the memory of a whole GPU, and report what fits in the remainder",
 		ArgsUsage: "INSTANCE",
 		Flags:     append(flags, o.gpuFlags.budgetFlags()...),
 		Action: o.action(s, 1, 1, "budget INSTANCE", func(c *cli.Context, a []string) error {

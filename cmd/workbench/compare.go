@@ -22,7 +22,7 @@ func newCompare(s streams) *cli.Command {
 	flags = append(flags, stringFlag("solver", "methods, method", &o.methods, "all", "`LIST` of methods separated by commas, or all"))
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "every method on one instance, all plans verified, one bound",
+		Usage:     "run every method on one instance; all plans are verified and share one bound",
 		ArgsUsage: "INSTANCE",
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "compare INSTANCE [flags]", func(c *cli.Context, a []string) error {

@@ -67,7 +67,7 @@ func newCurve(s streams) *cli.Command {
 	)
 	return &cli.Command{
 		Name:      "curve",
-		Usage:     "makespan or period of several methods against memory, bandwidth or GPUs, all plans verified; drawn with --plot",
+		Usage:     "compute step time or period of several methods against memory, bandwidth or GPUs, all plans verified; --plot draws it",
 		ArgsUsage: "INSTANCE",
 		Description: "Methods that make their whole curve over memory in one run are drawn as step\n" +
 			"functions with all their breakpoints; the others are run at each value.\n" +
@@ -261,7 +261,7 @@ func (o *curveOptions) value(j *job, over curve.Axis, word string) (float64, err
 	case curve.OverProcessors:
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > mostProcessors {
-			return 0, fmt.Errorf("%q: a number of GPUs from 1 to %d is needed", word, mostProcessors)
+			return 0, fmt.Errorf("%q: an integer number of GPUs from 1 to %d is needed", word, mostProcessors)
 		}
 		return float64(n), nil
 	}

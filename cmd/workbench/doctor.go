@@ -17,7 +17,7 @@ func newDoctor(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "backends found, versions, threads; what is missing and what installs it",
+		Usage: "check the installation: backends, versions, threads, and how to install what is missing",
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "doctor [flags]", func(c *cli.Context, _ []string) error {
 			return doctor(c.Context, s, o)
@@ -42,7 +42,7 @@ func doctor(ctx context.Context, s streams, o *common) error {
 		return solve.InputError(broken)
 	}
 	if !slices.ContainsFunc(found, func(c backends.Checkup) bool { return c.OK }) {
-		return fmt.Errorf("no MILP backend is there: heuristics work, MILP methods do not; run make setup")
+		return fmt.Errorf("no MILP backend is installed: heuristics work, MILP methods do not; run make setup")
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func newExport(s streams) *cli.Command {
 		"\n  layout  the same, with the schedule, as a layout/v1 document"
 	return &cli.Command{
 		Name:        "export",
-		Usage:       "write a plan, or lifetimes, for the program that takes it",
+		Usage:       "write a plan, or lifetimes, in the format of another program",
 		ArgsUsage:   "PLAN [INSTANCE] | INSTANCE",
 		Description: description,
 		Flags: append([]cli.Flag{

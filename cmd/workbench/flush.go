@@ -23,17 +23,17 @@ var placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
 
 func (f *scheduleFlags) flags() []cli.Flag {
 	return []cli.Flag{
-		intFlag("instance", "micro-batches", &f.microBatches, 0, "`M` micro-batches pass through a pipeline that flushes", "8"),
+		intFlag("instance", "micro-batches", &f.microBatches, 0, "`M` micro-batches of a synchronous pipeline schedule", "8"),
 		stringFlag("instance", "placement", &f.placement, "",
 			"`WHERE` its stages are: straight (one on each GPU), interleaved (round robin), v (down and up again), or the GPU of each, "+
 				"as 0,1,1,0", plan.Straight),
 		stringFlag("instance", "objective", &f.objective, "",
-			"`WHAT` is minimised: of a pipeline that flushes span (a GPU's time from its first start to its last end) or makespan, of a "+
+			"`WHAT` is minimised: for a synchronous pipeline schedule span (a GPU's time from its first start to its last end) or makespan, of a "+
 				"placement height (the sum over pools), largest-height or penalty", "span; what the lifetimes say"),
 	}
 }
 
-// set sets what a pipeline that flushes needs, and refuses it of other problems. What
+// set sets the options of a synchronous pipeline schedule, and rejects them for other problems. What
 // is not given follows from the instance.
 func (f *scheduleFlags) set(c *cli.Context, p *solve.Problem, m *platform.Platform, n int) error {
 	flag, processors := given(c, "micro-batches", "placement", "objective"), c.IsSet("processors")

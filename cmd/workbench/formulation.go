@@ -49,7 +49,7 @@ func newFormulationList(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:  "list",
-		Usage: "the formulations there are",
+		Usage: "list the formulations",
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "formulation list", func(c *cli.Context, _ []string) error {
 			entries := formulate.Entries(ilp.Formulations())
@@ -123,7 +123,7 @@ func newFormulationShow(s streams) *cli.Command {
 	o := &formulationOptions{}
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "every constraint of a formulation with its group and equation number, on a small instance",
+		Usage:     "print every constraint of a formulation with its group and equation number, on a small instance",
 		ArgsUsage: "NAME [INSTANCE]",
 		Flags:     o.flags(),
 		Action: func(c *cli.Context) error {
@@ -144,7 +144,7 @@ func newFormulationStats(s streams) *cli.Command {
 	o := &formulationOptions{}
 	return &cli.Command{
 		Name:      "stats",
-		Usage:     "size and coefficients of a formulation by constraint group, on an instance, or of a model's file",
+		Usage:     "print size and coefficients of a formulation by constraint group, on an instance, or of a model's file",
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags:     o.flags(),
 		Action: o.ofFile(s, func(ctx context.Context, a []string) error { return o.statsOfFile(ctx, s, a[0]) }, func(c *cli.Context) error {
@@ -183,7 +183,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			intFlag("check", "seed", &seed, 0, "`N` seeds the instances"),
 			stringFlag("check", "without", &without, "", "leave out the `GROUPS` named, separated by commas: does the promise need them?"),
 			stringFlag("check", "time-limit", &timeLimit, "1m", "end after `DURATION` with the instances until then, as 5m"),
-			stringFlag("check", "backend", &named, "all", "`LIST` of backends separated by commas, or all that are there"),
+			stringFlag("check", "backend", &named, "all", "`LIST` of backends separated by commas, or all that are installed"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
 			f, err := findFormulation(a[0])
@@ -260,7 +260,7 @@ func checkBackends(list string) (out []solvers.Backend, err error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(backends.Names(), ", "))
+		return nil, fmt.Errorf("%w: none of %s is installed; run workbench doctor", solvers.ErrMissing, strings.Join(backends.Names(), ", "))
 	}
 	return out, nil
 }
@@ -270,7 +270,7 @@ func newFormulationExplain(s streams) *cli.Command {
 	var probe time.Duration = 10 * time.Second
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "why a formulation has no solution on an instance: which constraint groups and rows conflict, and by how much",
+		Usage:     "explain why a formulation is infeasible on an instance: which constraint groups and rows conflict, and by how much",
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append([]cli.Flag{
 			stringFlag("solver", "backend", &o.backend, "highs", "MILP `BACKEND`"),

@@ -60,7 +60,7 @@ func newFormulationCertify(s streams) *cli.Command {
 	var certificate string
 	return &cli.Command{
 		Name:      "certify",
-		Usage:     "the model of an MPS or LP file solved, and its bound proved in exact arithmetic",
+		Usage:     "solve the model of an MPS or LP file, and prove its bound in exact arithmetic",
 		ArgsUsage: "MODEL.mps",
 		Flags: append(
 			o.flags(),

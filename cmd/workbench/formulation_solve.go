@@ -79,7 +79,7 @@ func newFormulationSolve(s streams) *cli.Command {
 	o := &programOptions{}
 	return &cli.Command{
 		Name: "solve",
-		Usage: "one formulation solved as it is, without heuristics, a start or certificates, or the model of a file, with a certified " +
+		Usage: "solve one formulation unchanged, without heuristics, a start or certificates, or the model of a file, with a certified " +
 			"bound of its root",
 		ArgsUsage: "NAME [INSTANCE] | MODEL.mps",
 		Flags: append(
@@ -133,7 +133,7 @@ func newFormulationDiff(s streams) *cli.Command {
 	o := &programOptions{}
 	return &cli.Command{
 		Name:      "diff",
-		Usage:     "two formulations of one instance: rows and columns by group, relaxations, bounds, nodes, times",
+		Usage:     "compare two formulations of one instance: rows and columns by group, relaxations, bounds, nodes, times",
 		ArgsUsage: "A B INSTANCE | A.mps B.mps",
 		Description: "With --without GROUPS the second is built without these groups; A and B may be the\n" +
 			"same formulation then.",
@@ -187,7 +187,7 @@ func newFormulationExport(s streams) *cli.Command {
 		"look for a plan and a bound of each instance for `DURATION`"))
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "a dated set of models of a problem for those who make solvers: MPS, the best plan as a start, proved bounds, README",
+		Usage:     "write a dated set of models of a problem for solver developers: MPS, the best plan as a start, proved bounds, README",
 		ArgsUsage: "FOLDER INSTANCE…",
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 2, 1<<16, "formulation export FOLDER INSTANCE… [--problem P]", func(c *cli.Context, a []string) error {

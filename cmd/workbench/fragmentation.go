@@ -52,23 +52,23 @@ func newFragmentation(s streams) *cli.Command {
 	o := &fragmentationOptions{}
 	return &cli.Command{
 		Name:      "fragmentation",
-		Usage:     "memory that a plan really needs: its tensors through a caching best fit and through virtual addressing",
+		Usage:     "simulate the memory that a plan needs: its tensors through a caching best fit and through virtual addressing",
 		ArgsUsage: "[PLAN]",
 		Description: "Replays every allocation of PLAN, step after step. With --largest-batch it makes\n" +
 			"plans of a built-in network itself, for budgets from the whole capacity down to\n" +
-			"30 % of it, and takes the first whose tensors find room; --batches lists the\n" +
+			"30 % of it, and takes the first whose tensors fit; --batches lists the\n" +
 			"batches to try instead of looking for the largest.",
 		Flags: append([]cli.Flag{
-			stringFlag("instance", "instance, i", &o.instance, "", "`INSTANCE` the plan was made for (default: what the plan says)"),
+			stringFlag("instance", "instance, i", &o.instance, "", "`INSTANCE` the plan was made for (default: the one recorded in the plan)"),
 			stringFlag("allocator", "allocator", &o.allocator, bothFits,
-				"`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), static (addresses before the run), both "+
+				"`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for small tensors), static (addresses before the run), both "+
 					"(best-fit and virtual, and static) or all"),
 			stringFlag("allocator", "chunk", &o.chunks, "2MiB,20MiB,40MiB",
 				"`LIST` of sizes of the chunks of virtual addressing, separated by commas"),
-			stringFlag("allocator", "capacity", &o.capacity, "", "`SIZE` of each device, as 16GiB (default: as much as is asked for)"),
-			intFlag("allocator", "steps", &o.steps, 3, "run the plan `N` times, what is cached being kept"),
+			stringFlag("allocator", "capacity", &o.capacity, "", "`SIZE` of each device, as 16GiB (default: unlimited)"),
+			intFlag("allocator", "steps", &o.steps, 3, "run the plan `N` times with a persistent cache"),
 			boolFlag("allocator", "late", &o.late,
-				"of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)"),
+				"for plans of swapping: memory of evicted variables is freed only when it is needed, as in [003] §3 (b)"),
 			stringFlag("allocator", "slot", &o.slot, "64MiB", "`SIZE` of a slot of a join"),
 			stringFlag("batches", "largest-batch", &o.largest, "",
 				"look for the largest batch of `INSTANCE`, a built-in network, that fits"),
@@ -90,7 +90,7 @@ func newFragmentation(s streams) *cli.Command {
 				case o.largest == "" && len(a) == 0:
 					return usagef("name a plan, or a network with --largest-batch")
 				case o.largest == "" && o.batches != "":
-					return usagef("--batches %s: of which network? name it with --largest-batch", o.batches)
+					return usagef("--batches %s: name the network with --largest-batch", o.batches)
 				case o.steps < 1 || o.steps > mostSteps:
 					return usagef("--steps %d: from 1 to %d", o.steps, mostSteps)
 				}
@@ -217,7 +217,7 @@ func drawFigure(s streams, name, format string, figure *picture.Figure) error {
 // batcher turns the flags for batches into values.
 func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*solve.Method, err error) {
 	if o.capacity == "" {
-		return nil, nil, usagef("--largest-batch %s: how much memory is there? say it with --capacity, as 16GiB", o.largest)
+		return nil, nil, usagef("--largest-batch %s: the memory is missing; give it with --capacity, as 16GiB", o.largest)
 	}
 	b = &fragmentation.Batcher{Network: o.largest, Steps: o.steps}
 	if b.Capacity, err = o.device(); err != nil {
@@ -229,7 +229,7 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*s
 	}
 	b.Problem = p
 	if b.Late = o.late; b.Late && !p.Late {
-		return nil, nil, usagef("--late: memory of plans of %s cannot be given back late", p.Name)
+		return nil, nil, usagef("--late: memory of plans of %s cannot be freed late", p.Name)
 	}
 	spec, err := fragmentation.WithBatch(o.largest, 1)
 	if err != nil {
@@ -276,7 +276,7 @@ func (o *fragmentationOptions) batchSizes() (sizes []int, err error) {
 		var n int
 		if _, err := fmt.Sscanf(strings.TrimSpace(word)+" ", "%d ", &n); err != nil || n < 1 || n > 1<<16 ||
 			fmt.Sprint(n) != strings.TrimSpace(word) {
-			return nil, usagef("--batches %q: whole numbers from 1 to %d are needed, separated by commas", o.batches, 1<<16)
+			return nil, usagef("--batches %q: integers from 1 to %d are needed, separated by commas", o.batches, 1<<16)
 		}
 		sizes = append(sizes, n)
 	}

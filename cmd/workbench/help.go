@@ -56,7 +56,7 @@ func exitHelp() string {
 
 func newVersion(s streams) *cli.Command {
 	return &cli.Command{
-		Name: "version", Usage: "version of the program, of its solvers and of Go",
+		Name: "version", Usage: "print the version of the program, of its solvers and of Go",
 		Action: withArgs(0, 0, "version", func(*cli.Context, []string) error {
 			versions := backends.Versions()
 			fmt.Fprintf(s.out, "workbench %s, interface %d\n", sweep.Version(), pythonInterface)

@@ -168,7 +168,7 @@ func newImport(s streams) *cli.Command {
 	f := &foreign{}
 	return &cli.Command{
 		Name:        "import",
-		Usage:       "turn a foreign profile into an instance file, or a schedule into a plan",
+		Usage:       "convert a profile of another program to an instance file, or a schedule to a plan",
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{

@@ -29,21 +29,21 @@ func newPlace(s streams) *cli.Command {
 	o := &placeOptions{}
 	return &cli.Command{
 		Name:      "place",
-		Usage:     "give the tensors of a plan their addresses, before the run",
+		Usage:     "assign addresses to the tensors of a plan before the run",
 		ArgsUsage: "PLAN [INSTANCE] | SWEEP",
 		Description: "Each time a tensor is on the device is a buffer with a lifetime. Their placement is a\n" +
 			"plan of the problem placement. With --replan, and if it needs more than the memory of PLAN,\n" +
-			"the planner is asked for a plan of so much less, until the placement fits. For the folder\n" +
+			"the planner is run with that much less memory, until the placement fits. For the folder\n" +
 			"of a sweep, a table of all its plans.",
 		Flags: append([]cli.Flag{
-			stringFlag("instance", "device", &o.device, "", "`DEVICE` of a pipeline, as gpu1 (default: the fullest)"),
+			stringFlag("instance", "device", &o.device, "", "`DEVICE` of a pipeline, as gpu1 (default: the one with the highest peak)"),
 			stringFlag("instance", "align", &o.align, "1", "addresses are multiples of `SIZE` bytes, as 512 for CUDA"),
-			boolFlag("solver", "replan", &o.replan, "ask the planner for a little less memory where the placement does not fit"),
+			boolFlag("solver", "replan", &o.replan, "run the planner with slightly less memory if the placement does not fit"),
 			stringFlag("solver", "method, methods", &o.method, "exact", "`METHOD` of placement"),
 			stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop each placement, and each planning, after `DURATION`"),
 			stringFlag("output", "plan", &o.planFile, "", "write the placement to `FILE`"),
 			stringFlag("output", "output, o", &o.out, "", "write the lifetimes to `FILE`"),
-			stringFlag("output", "csv", &o.csv, "", "write lifetimes and offsets as minimalloc has them to `FILE`"),
+			stringFlag("output", "csv", &o.csv, "", "write lifetimes and offsets in the format of minimalloc to `FILE`"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "place PLAN [INSTANCE] or place SWEEP", func(c *cli.Context, a []string) error {
 			align, err := positiveBytes("--align", o.align)

@@ -40,7 +40,7 @@ func newPlan(s streams) *cli.Command {
 		Name:      "plan",
 		Usage:     "rank every way to fit a training step into one GPU or several, with a proven bound",
 		ArgsUsage: "INSTANCE",
-		Description: "Runs recomputation, offloading, both and pipelines on one instance, and usual practice with them;\n" +
+		Description: "Runs recomputation, offloading, both and pipelines on one instance, and common practice;\n" +
 			"verifies each plan by replay and ranks them by step time. Example:\n\n" +
 			"   workbench plan zoo:resnet50?batch=128 --gpu 8GiB -o plan.json",
 		Flags: append([]cli.Flag{
@@ -179,7 +179,7 @@ func (o *planOptions) several(link string) (x strategy.GPUs, err error) {
 	case o.gpus == 1 && (o.gpuLink != "" || o.microBatches != 0):
 		return x, usagef("--gpu-link and --micro-batches: they are about several GPUs, as --gpus 8")
 	case o.microBatches < 0:
-		return x, usagef("--micro-batches %d: one is needed at least", o.microBatches)
+		return x, usagef("--micro-batches %d: at least one is needed", o.microBatches)
 	}
 	x.N, x.MicroBatches = o.gpus, cmp.Or(o.microBatches, microBatchesOfGPU*o.gpus)
 	if x.Link, err = platform.ParseRate(cmp.Or(o.gpuLink, link)); err != nil || x.Link <= platform.NoLink || math.IsInf(x.Link, 1) {

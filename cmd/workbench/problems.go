@@ -16,7 +16,7 @@ func newProblems(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:  "problems",
-		Usage: "the problems there are",
+		Usage: "list the problems",
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "problems [flags]", func(c *cli.Context, _ []string) error {
 			type entry struct {
@@ -55,7 +55,7 @@ func newMethods(s streams) *cli.Command {
 	var problem string
 	return &cli.Command{
 		Name:  "methods",
-		Usage: "the methods there are: kind, source, complexity, assumptions",
+		Usage: "list the methods: kind, source, complexity, assumptions",
 		Flags: append([]cli.Flag{stringFlag("instance", "problem, p", &problem, "", "only those for `PROBLEM`")}, o.flags()...),
 		Action: o.action(s, 0, 0, "methods [--problem P]", func(c *cli.Context, _ []string) error {
 			problems := catalog.Problems()

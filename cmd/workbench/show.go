@@ -31,12 +31,12 @@ func newShow(s streams) *cli.Command {
 	var open bool
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "summary of a plan, its timeline as a picture or a trace; summary of an instance",
+		Usage:     "summarise a plan, draw its timeline as a picture or a trace; summarise an instance",
 		ArgsUsage: "PLAN|INSTANCE",
-		Description: "The instance is what the plan was made for: --instance, or the built-in network\n" +
-			"or file that the plan remembers, or a file of its name beside the plan.\n" +
-			"Of an instance: what it is made of, the memory ranges of its problems, and of a\n" +
-			"training step what its peak is made of; --format dot draws that for Graphviz.",
+		Description: "The instance is that of the plan: --instance, or the built-in network\n" +
+			"or file recorded in the plan, or a file of its name in the plan's folder.\n" +
+			"For an instance: its composition, the memory ranges of its problems, and for a\n" +
+			"training step the composition of its peak; --format dot draws that for Graphviz.",
 		Flags: append([]cli.Flag{
 			stringFlag("output", "timeline", &out, "", "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json"),
 			stringFlag("output", "html", &html, "", "write the plan as a page for a browser to `FILE`: timeline, memory, largest tensors"),

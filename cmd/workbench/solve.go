@@ -71,7 +71,7 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag("solver", "backend, b", &o.backend, "highs", "MILP `BACKEND`: "+strings.Join(backends.Names(), ", ")),
-		stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop each method after `DURATION`, as 90s or 10m, with what it has"),
+		stringFlag("solver", "time-limit", &o.timeLimit, "60s", "stop each method after `DURATION`, as 90s or 10m, with its results so far"),
 		stringFlag("solver", "gap", &o.gap, "0", "relative `GAP` at which a proof counts as closed, as 0.01 or 1%"),
 		intFlag("solver", "threads", &o.threads, 1, "`N` threads for the MILP backend"),
 		intFlag("solver", "seed", &o.seed, 0, "`N` seeds every random choice"),

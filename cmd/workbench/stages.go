@@ -28,9 +28,9 @@ func newStages(s streams) *cli.Command {
 		Name:      "stages",
 		Usage:     "cut a chain into the stages of a pipeline, for --problem flush",
 		ArgsUsage: "CHAIN",
-		Description: "The longest stage is as short as possible. Of a micro-batch, which is what CHAIN computes at\n" +
-			"once, a stage holds its input and all that its layers save, or its input if it computes forward again;\n" +
-			"beside that its weights and the largest overhead of a layer.",
+		Description: "The longest stage is as short as possible. For a micro-batch, which is what CHAIN computes at\n" +
+			"once, a stage holds its input and all that its layers save, or only its input if it recomputes;\n" +
+			"in addition, it holds its weights and the largest overhead of a layer.",
 		Flags: append(append([]cli.Flag{
 			intFlag("instance", "processors", &o.processors, 4, "`P` GPUs"),
 			intFlag("instance", "chunks", &o.chunks, 1, "`V` stages on each of them, for --placement interleaved or v"),
@@ -41,10 +41,10 @@ func newStages(s streams) *cli.Command {
 			intFlag("instance", "weight-copies", &o.copies, platform.DefaultWeightCopies,
 				"`C`: how often a GPU holds its weights, as gradients and state of the optimizer"),
 			stringFlag("instance", "recompute", &o.choice.Recompute, "none",
-				"`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement"),
+				"`STAGES` that recompute their forward: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement"),
 			stringFlag("instance", "offload", &o.choice.Offload, "none",
-				"`STAGES` that send what they keep to the host and back: none, all, numbers as 1,3, or auto"),
-			stringFlag("instance", "offload-share", &o.share, "100%", "`PART` of what a stage keeps that it sends, if it does"),
+				"`STAGES` that offload what they keep to the host: none, all, numbers as 1,3, or auto"),
+			stringFlag("instance", "offload-share", &o.share, "100%", "`PART` of what a stage keeps that it offloads, if it does"),
 			stringFlag("instance", "host-bandwidth", &o.host, "12GB/s", "`RATE` between a GPU and its host, either way"),
 			stringFlag("instance", "memory", &o.choice.Memory, "", "`SIZE` of a GPU's memory, for --recompute auto and --offload auto"),
 			stringFlag("instance", "runtime", &o.runtime, "paper",

@@ -23,15 +23,15 @@ func newVerify(s streams) *cli.Command {
 	var certificate, memoryModel, to string
 	return &cli.Command{
 		Name:  "verify",
-		Usage: "replay a plan and print every broken rule, or check the proof of a bound",
-		Description: "The instance is found where the plan remembers it, or beside the plan; INSTANCE names another place.\n" +
+		Usage: "replay a plan and print every violated rule, or check the proof of a bound",
+		Description: "The instance is the one recorded in the plan, or in the plan's folder; INSTANCE names another place.\n" +
 			"PLAN may be a placement that another program made: a CSV of minimalloc with the column\n" +
 			"offset, or a solution of dsa-solver. PLACED.csv alone is an instance and its placement.",
 		ArgsUsage: "[INSTANCE] PLAN | PLACED.csv | --bound CERTIFICATE INSTANCE [--to vipr FILE]",
 		Flags: append([]cli.Flag{
 			stringFlag("", "bound", &certificate, "",
 				"check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic"),
-			stringFlag("", "memory-model", &memoryModel, "", "with --bound, refuse a proof in another `MODEL` of memory: task or stage"),
+			stringFlag("", "memory-model", &memoryModel, "", "with --bound, reject a proof in another `MODEL` of memory: task or stage"),
 			stringFlag("", "to", &to, "", "with --bound, write the proof to FILE as `FORMAT`: vipr"),
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
@@ -149,7 +149,7 @@ func verifyPlaced(s streams, o *common, name string) error {
 type verdict struct {
 	Valid       bool             `json:"valid"`
 	Makespan    float64          `json:"makespan"`
-	Span        *float64         `json:"span,omitempty"` // of a pipeline that flushes
+	Span        *float64         `json:"span,omitempty"` // of a synchronous pipeline schedule
 	PeakMemory  float64          `json:"peak_memory"`
 	Penalty     *float64         `json:"penalty,omitempty"` // of a placement
 	Violations  []plan.Violation `json:"violations"`

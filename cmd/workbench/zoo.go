@@ -28,7 +28,7 @@ func newZooList(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:  "list",
-		Usage: "the built-in networks and their parameters",
+		Usage: "list the built-in networks and their parameters",
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "zoo list", func(c *cli.Context, _ []string) error {
 			entries := zoo.List()
@@ -60,7 +60,7 @@ func newZooShow(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "the layers of a built-in network; with as=graph the nodes of its training step",
+		Usage:     "print the layers of a built-in network; with as=graph the nodes of its training step",
 		ArgsUsage: "NAME[?batch=8&…]",
 		Flags:     o.flags(),
 		Action: o.action(s, 1, 1, "zoo show NAME[?batch=8&…]", func(c *cli.Context, a []string) error {

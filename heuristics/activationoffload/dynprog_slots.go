@@ -65,7 +65,7 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 			continue
 		}
 		if math.IsInf(idle, 1) {
-			return nil, fmt.Errorf("offload: dynprog-slots finds nothing in %s with %d slots, to which sizes are rounded up; more slots round "+
+			return nil, fmt.Errorf("offload: dynprog-slots finds no plan in %s with %d slots, to which sizes are rounded up; more slots round "+
 				"less: %w",
 				in.Chain.Unit.Exactly(p.Memory), slots, plan.ErrNoPlan)
 		}

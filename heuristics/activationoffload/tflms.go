@@ -33,7 +33,7 @@ func TFLMS(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("offload: tflms: %w: %w", plan.ErrNoPlan, err)
 		}
-		return nil, fmt.Errorf("offload: tflms: %w: with any number of activations offloaded, something would have to wait for memory",
+		return nil, fmt.Errorf("offload: tflms: %w: with any number of activations offloaded, some operation would wait for memory",
 			plan.ErrNoPlan)
 	}
 	T := t.m.Run(t.order) // the same times: nothing waits

@@ -87,7 +87,7 @@ func checkSize(j *join.Join, forwards int) error {
 	// Every S is followed by a forward.
 	ops := 2*float64(forwards) + float64(layers(j)) + float64(j.K()) + 1
 	if bytes := ops * opBytes; bytes > maxBytes {
-		return refuse("the schedule", bytes, "give more slots, so that less is computed again")
+		return refuse("the schedule", bytes, "give more slots, so that less is recomputed")
 	}
 	return nil
 }

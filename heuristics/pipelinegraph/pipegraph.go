@@ -56,7 +56,7 @@ func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Pla
 		}
 	}
 	if best = s.best(); best == nil {
-		return nil, s.cut, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan,
+		return nil, s.cut, fmt.Errorf("%w in %s of the operations; for the last: %v", plan.ErrNoPlan,
 			platform.Count(int64(len(s.orders)), "order"), s.why)
 	}
 	return best, s.cut, nil

@@ -38,9 +38,9 @@ func noPlan(v *model.View, method string, least, given float64) error {
 		}
 	}
 	if math.IsInf(least, 1) {
-		return fmt.Errorf("remat: %s finds nothing in %s: %w", method, v.Unit.Exactly(given), plan.ErrNoPlan)
+		return fmt.Errorf("remat: %s finds no plan in %s: %w", method, v.Unit.Exactly(given), plan.ErrNoPlan)
 	}
-	return fmt.Errorf("remat: %s needs %s, there are %s: %w", method, v.Unit.Exactly(least), v.Unit.Exactly(given), plan.ErrNoPlan)
+	return fmt.Errorf("remat: %s needs %s, %s are available: %w", method, v.Unit.Exactly(least), v.Unit.Exactly(given), plan.ErrNoPlan)
 }
 
 // Bounds returns closed-form lower bounds on the makespan, the best first: see [model.View.Bounds].

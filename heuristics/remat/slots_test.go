@@ -577,7 +577,7 @@ func TestSlotsBadInput(t *testing.T) {
 			{"bad chain", ctx, broken, 15, 15, model.ErrChain, "layers[2].saved"},
 			{"bad memory", ctx, small, math.NaN(), 15, model.ErrPlatform, "NaN"},
 			{"cancelled", cancelled, small, 15, 15, plan.ErrNoPlan, context.Canceled.Error()},
-			{"too few slots", ctx, small, 15, 3, plan.ErrNoPlan, "with 3 slots, to which sizes are rounded up, finds nothing in 15 bytes"},
+			{"too few slots", ctx, small, 15, 3, plan.ErrNoPlan, "with 3 slots, to which sizes are rounded up, finds no plan in 15 bytes"},
 		} {
 			p, err := solveInSlots(x.ctx, method.name, x.c, platform.Platform{Memory: x.memory}, x.slots)
 			if p != nil || !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.want) {

@@ -39,9 +39,9 @@ func Chen(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.P
 	}
 	if best == nil {
 		if math.IsInf(lowest, 1) {
-			return nil, fmt.Errorf("chen: %w: there is no segmentation, or no time for one", plan.ErrNoPlan)
+			return nil, fmt.Errorf("chen: %w: no segmentation fits, or the time was too short", plan.ErrNoPlan)
 		}
-		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %s, there are %s", plan.ErrNoPlan,
+		return nil, fmt.Errorf("chen: %w: its segmentations need at least %s, %s are available", plan.ErrNoPlan,
 			v.Graph.Unit.Exactly(lowest), v.Graph.Unit.Exactly(p.Memory))
 	}
 	return fit("chen", best, p)

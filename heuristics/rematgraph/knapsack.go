@@ -59,7 +59,7 @@ func WithinBudget(ctx context.Context, method string, v *rematgraph.View, p plat
 	if s := fastest(ctx, all, fitsIn(p.Memory)); s != nil {
 		return fit(method, s, p)
 	}
-	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
+	return nil, fmt.Errorf("%s: %w: no budget makes the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 }
 
 // Budget is the result of an activation_memory_budget.

@@ -70,7 +70,7 @@ func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p pla
 	if best := fastest(ctx, all, fitsIn(p.Memory)); best != nil {
 		return fit(method, best, p)
 	}
-	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
+	return nil, fmt.Errorf("%s: %w: no budget makes the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 }
 
 // eachBudget calls choose with the budgets 0, 0.01, …, 1 of whole until ctx ends. A budget without

@@ -53,7 +53,7 @@ func hasOperations(v *rematgraph.View) bool {
 
 // unknown returns the error for a graph without such operations.
 func unknown(method string) error {
-	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again",
+	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is unknown which nodes are cheap to recompute",
 		method, plan.ErrNoPlan, aten)
 }
 

@@ -39,7 +39,7 @@ func fit(method string, s *rematgraph.Schedule, p platform.Platform) (*plan.Plan
 	if !platform.Fits(filled.Claims.PeakMemory, p.Memory) {
 		g := s.View().Graph
 		peak, _, node := s.Peak()
-		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, and there are %s", method, plan.ErrNoPlan, g.Unit.Exactly(peak),
+		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, but %s are available", method, plan.ErrNoPlan, g.Unit.Exactly(peak),
 			g.Nodes[node].ID, g.Unit.Exactly(p.Memory))
 	}
 	return filled, nil
@@ -50,7 +50,7 @@ func written(method string, computations int) error {
 	if computations <= rematgraph.MostComputations {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the only one that was found computes %d nodes, and plans of more than %d are not written down; more time "+
+	return fmt.Errorf("%s: %w: the only one found computes %d nodes, and plans of more than %d are not written; more time "+
 		"or memory may give one", method, plan.ErrNoPlan, computations, rematgraph.MostComputations)
 }
 

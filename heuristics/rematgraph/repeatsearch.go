@@ -23,7 +23,7 @@ func RepeatSearch(ctx context.Context, v *rematgraph.View, p platform.Platform, 
 	}
 	r := Repeat(v)
 	if r == nil {
-		return nil, fmt.Errorf("repeat-search: %w: there are no %d equal blocks that follow each other", plan.ErrNoPlan, fewestBlocks)
+		return nil, fmt.Errorf("repeat-search: %w: the graph has no %d consecutive equal blocks", plan.ErrNoPlan, fewestBlocks)
 	}
 	s := &search{ctx: ctx, v: v, limits: everywhere(v, p.Memory), r: rand.New(rand.NewPCG(seed, 3)), bound: v.TimeBound}
 	s.unrolled(r, rounds)
@@ -31,7 +31,7 @@ func RepeatSearch(ctx context.Context, v *rematgraph.View, p platform.Platform, 
 	case s.best == nil && err != nil:
 		return nil, fmt.Errorf("repeat-search: %w: %w", plan.ErrNoPlan, err)
 	case s.best == nil:
-		return nil, fmt.Errorf("repeat-search: %w: what %d blocks do is not enough for all", plan.ErrNoPlan, len(r.stand))
+		return nil, fmt.Errorf("repeat-search: %w: the plan of %d blocks does not fit when applied to all", plan.ErrNoPlan, len(r.stand))
 	}
 	s.lowest = v.TimeBound(p.Memory).Seconds
 	s.anneal(rounds)

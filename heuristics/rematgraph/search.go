@@ -158,7 +158,7 @@ func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		return least.Fill(v.NewPlan("search", p), v), nil
 	}
 	size := v.Graph.Unit.Exactly
-	return nil, fmt.Errorf("search: %w: there are %s, any plan needs %s, and the least for which one is known is %s", plan.ErrNoPlan,
+	return nil, fmt.Errorf("search: %w: %s are available, any plan needs %s, and the smallest memory with a known plan is %s", plan.ErrNoPlan,
 		size(p.Memory), size(least.Low), size(least.High))
 }
 

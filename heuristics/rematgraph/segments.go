@@ -27,7 +27,7 @@ func cut(method string, v *rematgraph.View) (*segments, error) {
 	}
 	for j := s.forwards; j < v.N; j++ {
 		if forward(j) {
-			return nil, fmt.Errorf("%s: %w: node %q is a forward and comes after %q, which is none; it needs all forwards first", method,
+			return nil, fmt.Errorf("%s: %w: forward node %q comes after %q, which is no forward; all forwards must come first", method,
 				plan.ErrNoPlan, v.Graph.Nodes[j].ID, v.Graph.Nodes[s.forwards].ID)
 		}
 	}

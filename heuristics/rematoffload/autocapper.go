@@ -63,7 +63,7 @@ func (in *instance) autocapper(ctx context.Context) (best *view.Schedule, err er
 		best = s
 	}
 	if best == nil {
-		return nil, fmt.Errorf("remat-offload: autocapper finds nothing in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: autocapper finds no plan in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}
 	return best, nil
 }

@@ -74,12 +74,12 @@ func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {
 	}
 	r, ok := view.NewProfile(in.Instance, steps)
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: opportunist's sequence breaks the rules: %w", plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: opportunist's sequence violates a rule: %w", plan.ErrNoPlan)
 	}
 	gaps := slices.DeleteFunc(nonEmptyGaps(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
 	out, ok := view.Retime(r, gaps)
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %s there are: %w", in.Chain.Unit.Exactly(in.Platform.Memory),
+		return nil, fmt.Errorf("remat-offload: opportunist needs more than the available %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory),
 			plan.ErrNoPlan)
 	}
 	return out, nil

@@ -67,11 +67,11 @@ func (o *outline) steps() []view.Step {
 func (o *outline) schedule() (*view.Schedule, error) {
 	r, ok := view.NewProfile(o.in.Instance, o.steps())
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: sequence of layers breaks the rules: %w", plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: the sequence of layers violates a rule: %w", plan.ErrNoPlan)
 	}
 	s, ok := view.Retime(r, o.gaps(r))
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %s there are in the integral model: %w",
+		return nil, fmt.Errorf("remat-offload: the sequence needs more than the available %s in the integral model: %w",
 			o.in.Chain.Unit.Exactly(o.in.Platform.Memory), plan.ErrNoPlan)
 	}
 	return s, nil

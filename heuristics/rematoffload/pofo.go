@@ -98,7 +98,7 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 	case len(found) == 0 && err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: pofo finds no plan in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}
 	slices.SortStableFunc(found, func(x, y *outline) int { return cmp.Compare(x.claim, y.claim) })
 	return found, nil

@@ -192,5 +192,5 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 	case ok:
 		return s.Plan("pure-offload")
 	}
-	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: what is offloaded does not leave enough memory"))
+	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: the offloaded activations do not free enough memory"))
 }

@@ -39,7 +39,7 @@ func ByLayers(ctx context.Context, method string, v *problemrematgraph.View, p p
 	case best == nil && err != nil:
 		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
 	case best == nil:
-		return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
+		return nil, fmt.Errorf("%s: %w: no budget makes the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 	}
 	return best.plan(method, p)
 }

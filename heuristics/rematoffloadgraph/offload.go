@@ -24,7 +24,7 @@ func Offload(ctx context.Context, v *rematgraph.View, p platform.Platform) (*pla
 	}
 	c := newRoute(v, order).timed(ctx, p, 0)
 	if c == nil {
-		return nil, fmt.Errorf("pure-offload: %w: what may be sent away is not enough", plan.ErrNoPlan)
+		return nil, fmt.Errorf("pure-offload: %w: offloading every value that may be offloaded does not suffice", plan.ErrNoPlan)
 	}
 	return c.plan("pure-offload", p)
 }

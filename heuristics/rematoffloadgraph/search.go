@@ -35,7 +35,7 @@ func Search(ctx context.Context, v *problemrematgraph.View, p platform.Platform,
 		return nil, s.wrong
 	}
 	if s.best == nil {
-		return nil, fmt.Errorf("search: %w: what may be sent away is not enough", plan.ErrNoPlan)
+		return nil, fmt.Errorf("search: %w: offloading every value that may be offloaded does not suffice", plan.ErrNoPlan)
 	}
 	s.best.Method = "search"
 	return s.best, nil

@@ -334,7 +334,7 @@ func (m *machine) explain(method string, list []int) error {
 			what = fmt.Sprintf("in %s", in.Sequence.Variables[(e-n)%vs].ID)
 		}
 	}
-	return fmt.Errorf("%s: %w: %s does not fit in %s beside what is on the GPU then", method, plan.ErrNoPlan, what,
+	return fmt.Errorf("%s: %w: %s does not fit in %s together with the variables on the GPU at that time", method, plan.ErrNoPlan, what,
 		m.in.Sequence.Unit.Exactly(m.in.Platform.Memory))
 }
 

@@ -33,7 +33,7 @@ func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 	if math.IsInf(m.run(list), 1) {
 		err := m.explain("vdnn-swap", list)
 		if !marked {
-			err = fmt.Errorf("%w; no function of %q is marked as %s, so all stays", err, s.Name, functions.Backward)
+			err = fmt.Errorf("%w; no function of %q is marked as %s, so nothing is offloaded", err, s.Name, functions.Backward)
 		}
 		return nil, err
 	}

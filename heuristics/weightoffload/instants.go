@@ -24,7 +24,7 @@ func solve(c *chain.Chain, p platform.Platform, method string, run func(*instanc
 	view := in
 	for instants := 4.0; err == nil && view.merges(s); instants *= 2 {
 		if instants > mostInstants {
-			return nil, fmt.Errorf("%s: %w in which computations that take no time are told apart by %g of the period", method, plan.ErrNoPlan,
+			return nil, fmt.Errorf("%s: %w that separates computations of zero duration by %g of the period", method, plan.ErrNoPlan,
 				plan.Tolerance)
 		}
 		view = in.slower(instants * plan.Tolerance * s.T)

@@ -18,7 +18,7 @@ func StoreAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 		return nil, err
 	}
 	if _, high := in.Range(); !platform.Fits(high, in.Memory) {
-		return nil, fmt.Errorf("store-all: %w: it needs %.15g bytes, there are %.15g", plan.ErrNoPlan, high, in.Memory)
+		return nil, fmt.Errorf("store-all: %w: it needs %.15g bytes, %.15g are available", plan.ErrNoPlan, high, in.Memory)
 	}
 	s := weightoffload.NewSchedule(in.Instance)
 	for j := range in.N {

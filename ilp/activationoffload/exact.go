@@ -388,7 +388,7 @@ func (f *offloadExact) order(x []float64, ps []cycleratio.Precedence, at []float
 			}
 		}
 		if next < 0 {
-			return nil, fmt.Errorf("%s: %w: the order of a solution is a circle", f.m.Name(), plan.ErrNoPlan)
+			return nil, fmt.Errorf("%s: %w: the order of a solution is cyclic", f.m.Name(), plan.ErrNoPlan)
 		}
 		order = append(order, number[next])
 		number[next] = -1

@@ -28,7 +28,7 @@ type offloadTimes struct {
 // remains valid.
 func (in *instance) times(p *plan.Plan) (*offloadTimes, error) {
 	if p == nil || p.Problem != plan.ActivationOffload {
-		return nil, fmt.Errorf("%w: no plan of activation offloading", formulation.ErrStart)
+		return nil, fmt.Errorf("%w: not a plan of activation offloading", formulation.ErrStart)
 	}
 	t := &offloadTimes{s: make([]float64, 2*in.N), moves: make([]moved, in.tensors()), near: plan.Tolerance / 2 * p.Claims.Makespan / in.unit}
 	for k := range t.s {

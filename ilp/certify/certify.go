@@ -58,7 +58,7 @@ type Result struct {
 // returned, and Note describes the failure.
 func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, o Options) (*Result, error) {
 	if d.Sense != milp.Minimize {
-		return nil, fmt.Errorf("%w: certificates are of programs to be minimised", solvers.ErrUnsupported)
+		return nil, fmt.Errorf("%w: a certificate needs a minimisation problem", solvers.ErrUnsupported)
 	}
 	s := newSearch(lp, d, o)
 	failed := s.run(ctx)

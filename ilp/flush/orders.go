@@ -412,7 +412,7 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	}
 	place := o.merge(line)
 	if len(place) < o.Ops() {
-		return nil, fmt.Errorf("%w: operations at one instant wait for each other", formulation.ErrStart)
+		return nil, fmt.Errorf("%w: simultaneous operations wait for each other", formulation.ErrStart)
 	}
 	for a, q := range o.q.All() {
 		x[q.Index()] = float64(place[a])

@@ -300,14 +300,14 @@ func (f *chainMILP) cover() error {
 		sum, largest := 0.0, 0.0
 		for _, i := range c.Items {
 			if i < 0 || i >= len(in) || in[i] {
-				return fmt.Errorf("%w: a cover has item %d of %d, or has it twice", formulation.ErrInstance, i, len(in))
+				return fmt.Errorf("%w: a cover has item %d of %d, or a duplicate item", formulation.ErrInstance, i, len(in))
 			}
 			in[i] = true
 			sum += row.items[i].size
 			largest = max(largest, row.items[i].size)
 		}
 		if sum <= row.room {
-			return fmt.Errorf("%w: a cover takes %.0f, there is room for %.0f", formulation.ErrInstance, sum, row.room)
+			return fmt.Errorf("%w: a cover takes %.0f, the limit is %.0f", formulation.ErrInstance, sum, row.room)
 		}
 		f.e.Reset()
 		for i, x := range row.items {

@@ -40,7 +40,7 @@ func (f *chainMILP) plan(x []float64) (*plan.Plan, error) {
 		}
 	}
 	if w.Err != nil {
-		return nil, fmt.Errorf("%s: a solution: %w", f.name(), w.Err)
+		return nil, fmt.Errorf("%s: solution: %w", f.name(), w.Err)
 	}
 	return w.Plan(f.name(), f.c, f.p), nil
 }

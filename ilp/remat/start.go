@@ -26,7 +26,7 @@ type computed struct {
 // limit on memory.
 func (f *chainMILP) start(p *plan.Plan) ([]float64, error) {
 	if p == nil || p.Problem != plan.Remat {
-		return nil, fmt.Errorf("%w: no plan of rematerialization", formulation.ErrStart)
+		return nil, fmt.Errorf("%w: not a plan of rematerialization", formulation.ErrStart)
 	}
 	forwards, ends, err := f.values(p.Ops)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *chainMILP) start(p *plan.Plan) ([]float64, error) {
 	}
 	x := f.point(forwards, ends)
 	if broken := f.m.Violations(x, 0); len(broken) > 0 {
-		return nil, fmt.Errorf("%w: it has no place in %s", formulation.ErrStart, f.name())
+		return nil, fmt.Errorf("%w: it cannot be expressed in %s", formulation.ErrStart, f.name())
 	}
 	return x, nil
 }
@@ -92,7 +92,7 @@ func (f *chainMILP) values(ops []plan.Op) (forwards []*computed, ends []ended, e
 		o := &ops[i]
 		l := o.Layer
 		lacks := func() error {
-			return fmt.Errorf("%w: operation %d, %s of layer %d, lacks what it reads", formulation.ErrStart, i, o.Op, l)
+			return fmt.Errorf("%w: operation %d, %s of layer %d, lacks an input", formulation.ErrStart, i, o.Op, l)
 		}
 		if l < 0 || l > f.v.N {
 			return nil, nil, lacks()

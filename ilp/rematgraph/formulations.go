@@ -25,7 +25,7 @@ func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
 			Name: besideName, Problem: plan.Remat, Promise: formulation.LowerBound,
-			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
+			Title: "values that do not fit in memory during one node are recomputed", Source: "ours",
 			Kind: graph.Kind, Build: formulation.WithOptions(TimeBound),
 		},
 		linkedFormulation(),
@@ -41,7 +41,7 @@ func Formulations() []formulation.Formulation {
 		},
 		{
 			Name: onceName, Problem: plan.Remat, Promise: formulation.Restriction, Staged: true,
-			Title: "the same, no node computed again more than once", Source: "after Kusumoto et al. 2019; ours",
+			Title: "the same, no node recomputed more than once", Source: "after Kusumoto et al. 2019; ours",
 			Kind: graph.Kind, Build: formulation.Without(Once),
 		},
 	}

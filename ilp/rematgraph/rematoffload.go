@@ -17,7 +17,7 @@ import (
 func linkedFormulation() formulation.Formulation {
 	return formulation.Formulation{
 		Name: linkedName, Problem: plan.RematOffload, Promise: formulation.LowerBound,
-		Title: "what does not fit in memory beside one node is moved or computed again", Source: "ours",
+		Title: "values that do not fit in memory during one node are offloaded or recomputed", Source: "ours",
 		Kind: training.Kind, Build: formulation.WithOptions(Linked),
 	}
 }

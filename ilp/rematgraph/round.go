@@ -233,7 +233,7 @@ func (in *instance) evict(s *rematgraph.Schedule, stop func() bool) error {
 			return nil
 		}
 		if stop() {
-			return fmt.Errorf("%w: time is up", plan.ErrNoPlan)
+			return fmt.Errorf("%w: the time limit was reached", plan.ErrNoPlan)
 		}
 		before := s.Cost()
 		least, lowers := math.Inf(1), false
@@ -260,7 +260,7 @@ func (in *instance) evict(s *rematgraph.Schedule, stop func() bool) error {
 			}
 		}
 		if math.IsInf(least, 1) {
-			return fmt.Errorf("%w: nothing is left to give up in stage %d", plan.ErrNoPlan, t)
+			return fmt.Errorf("%w: no value is left to evict in stage %d", plan.ErrNoPlan, t)
 		}
 		s.Copy(best)
 	}

@@ -101,7 +101,7 @@ func (in *instance) verify(p *plan.Plan) (float64, error) {
 		return 0, err
 	}
 	if !report.Valid() {
-		return 0, fmt.Errorf("%d rules are broken: %s", len(report.Violations), report.Violations[0].Detail)
+		return 0, fmt.Errorf("%d rules are violated: %s", len(report.Violations), report.Violations[0].Detail)
 	}
 	return report.Makespan, nil
 }

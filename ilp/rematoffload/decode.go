@@ -20,7 +20,7 @@ func (f *rematOffload) plan(x []float64) (*plan.Plan, error) {
 	}
 	r, ok := view.NewProfile(f.Instance, d.steps)
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: the order of a solution breaks the rules", f.m.Name(), plan.ErrNoPlan)
+		return nil, fmt.Errorf("%s: %w: the order of a solution violates a rule", f.m.Name(), plan.ErrNoPlan)
 	}
 	var away []view.Gap
 	for _, g := range r.Gaps {

@@ -25,7 +25,7 @@ func (f *rematOffload) tensor(o *plan.Op) int {
 // start returns the values of the variables for a plan.
 func (f *rematOffload) start(p *plan.Plan) ([]float64, error) {
 	if p == nil || p.Problem != plan.RematOffload {
-		return nil, fmt.Errorf("%w: no plan of rematerialization with offloading", formulation.ErrStart)
+		return nil, fmt.Errorf("%w: not a plan of rematerialization with offloading", formulation.ErrStart)
 	}
 	r := newStageReader(f, p)
 	if err := r.read(); err != nil {
@@ -83,7 +83,7 @@ func (r *stageReader) read() error {
 		o := &r.device[i]
 		if o.Layer < 1 || o.Layer > f.N {
 			if o.Op != plan.OpD {
-				return fmt.Errorf("%w: operation %s: there are layers 1..%d", formulation.ErrStart, o, f.N)
+				return fmt.Errorf("%w: operation %s: the chain has layers 1..%d", formulation.ErrStart, o, f.N)
 			}
 		}
 		if r.stage < 0 {

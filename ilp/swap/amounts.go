@@ -342,7 +342,7 @@ func (f *swap) memory() {
 // start returns the values of the variables for a plan.
 func (f *swap) start(p *plan.Plan) ([]float64, error) {
 	if p == nil || p.Problem != plan.Swap {
-		return nil, fmt.Errorf("%w: no plan of swapping", formulation.ErrStart)
+		return nil, fmt.Errorf("%w: not a plan of swapping", formulation.ErrStart)
 	}
 	t, err := f.times(p)
 	if err != nil {

@@ -89,7 +89,7 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	}
 	compute := y.Compute()
 	if !(compute > 0) {
-		return nil, fmt.Errorf("%w: no computation of chain %q takes time, a period must be positive", formulation.ErrInstance, c.Name)
+		return nil, fmt.Errorf("%w: every computation of chain %q has zero duration; a period must be positive", formulation.ErrInstance, c.Name)
 	}
 	in := &instance{Instance: y, u: make([]float64, y.N), w: make([]float64, y.L), moves: make([]float64, y.L)}
 	times := milp.PowerOfTwo(max(compute, y.MostAway()/p.Bandwidth), scale)

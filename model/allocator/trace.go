@@ -37,7 +37,8 @@ func Traces(t Tracer, in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, err
 		return nil, err
 	}
 	if n := len(report.Violations); n > 0 {
-		return nil, fmt.Errorf("%w: it breaks %d rules, the first, %s: %s", ErrInvalid, n, report.Violations[0].Rule, report.Violations[0].Detail)
+		return nil, fmt.Errorf("%w: it violates %d rules, the first, %s: %s", ErrInvalid, n, report.Violations[0].Rule,
+			report.Violations[0].Detail)
 	}
 	return t(in, p, unit)
 }

@@ -125,7 +125,7 @@ func TestMutants(t *testing.T) {
 		) {
 			c.Tree.At = -1
 		},
-		"tree: column 0 is split at 0.5, which is not a whole number up to 2^52": func(c *Certificate,
+		"tree: column 0 is split at 0.5, which is not an integer up to 2^52": func(c *Certificate,
 			_ *milp.Data,
 		) {
 			c.Tree.At = 0.5

@@ -119,7 +119,7 @@ func (k *checker) node(n *Node, path []byte) error {
 	case !k.d.Integer[j]:
 		return fail("column %d need not be whole, so that values between %v and %v are lost", j, n.At, n.At+1)
 	case n.At != math.Trunc(n.At) || math.Abs(n.At) > 1<<52:
-		return fail("column %d is split at %v, which is not a whole number up to 2^52", j, n.At)
+		return fail("column %d is split at %v, which is not an integer up to 2^52", j, n.At)
 	}
 	lower, upper := k.model.Lower[j], k.model.Upper[j]
 	if n.At < lower || n.At >= upper {

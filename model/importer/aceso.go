@@ -38,7 +38,7 @@ type acesoOp struct {
 }
 
 // ErrAceso is wrapped by the errors of [Aceso].
-var ErrAceso = errors.New("no profile of Aceso")
+var ErrAceso = errors.New("not a profile of Aceso")
 
 // acesoName is what names of profiles say: network, micro-batch, tensor parallelism.
 var acesoName = regexp.MustCompile(`^(.+)_mbs(\d+)_tp(\d+)(_.*)?$`)

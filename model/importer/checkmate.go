@@ -185,7 +185,7 @@ func (d *checkmate) nodes() error {
 	d.index = make(map[int]int, len(d.v))
 	for i, v := range d.v {
 		if _, twice := d.index[v]; twice || v < 0 {
-			return d.fail(fmt.Sprintf("%s[%d]", path, i), "nodes are different whole numbers from 0 on; %d is not", v)
+			return d.fail(fmt.Sprintf("%s[%d]", path, i), "nodes are distinct integers ≥ 0; %d is not", v)
 		}
 		d.index[v] = i
 	}
@@ -309,7 +309,7 @@ func (d *checkmate) kinds(names []string) ([]string, error) {
 		}
 		err = mark("vfwd", f.VFwd, training.Forward)
 	default:
-		d.warn("nothing says which nodes are backward; every node is taken for a forward one, that may be computed again")
+		d.warn("the file does not mark backward nodes; every node is treated as a forward node, which may be recomputed")
 	}
 	if err != nil {
 		return nil, err

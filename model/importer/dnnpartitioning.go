@@ -342,7 +342,7 @@ func (d *dnn) newNode(i int, carried float64, layered bool) node {
 	default:
 		n.weight = size
 		if size > 0 {
-			d.g.warn("nobody reads %s, so that its output is unknown: its %g bytes are taken for weights", n.name, size)
+			d.g.warn("no node reads %s, so that its output is unknown: its %g bytes are treated as weights", n.name, size)
 		}
 	}
 	return n

@@ -38,7 +38,7 @@ func TestPipeDreamGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkGraphFile(t, g, "traps.graph.json")
-	checkWarnings(t, warnings, []string{"node1 Input0: 0.6359 s of loading data", "node7 __getitem__ take no time and nobody reads them"})
+	checkWarnings(t, warnings, []string{"node1 Input0: 0.6359 s of loading data", "node7 __getitem__ take no time and are not read"})
 }
 
 // Of two hundred ends that nobody reads a warning names five.
@@ -53,7 +53,7 @@ func TestWarningsAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkWarnings(t, warnings, []string{"x0 Part, x1 Part, x2 Part, x3 Part, x4 Part, 195 more take no time and nobody reads them"})
+	checkWarnings(t, warnings, []string{"x0 Part, x1 Part, x2 Part, x3 Part, x4 Part, 195 more take no time and are not read"})
 }
 
 // Two ends make one loss, that reads both; repeated edges count once; ids that
@@ -214,7 +214,7 @@ func TestCheckmateGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkWarnings(t, warnings, []string{"microseconds", "every node is taken for a forward one", "no node is the loss"})
+	checkWarnings(t, warnings, []string{"microseconds", "every node is treated as a forward node", "no node is the loss"})
 }
 
 func TestCheckmateGraphErrors(t *testing.T) {
@@ -224,8 +224,8 @@ func TestCheckmateGraphErrors(t *testing.T) {
 		{good, "\x80\x04\x95", "net.json: this is a Python pickle"},
 		{good, "\x93NUMPY\x01\x00", "net.json: this is a NumPy table of costs"},
 		{good, "{}", "net.json:1: v: there is no node"},
-		{`"v": [0, 1,`, `"v": [1, 1,`, "net.json:1: v[1]: nodes are different whole numbers from 0 on; 1 is not"},
-		{`"v": [0, 1,`, `"v": [-1, 1,`, "net.json:1: v[0]: nodes are different whole numbers from 0 on; -1 is not"},
+		{`"v": [0, 1,`, `"v": [1, 1,`, "net.json:1: v[1]: nodes are distinct integers ≥ 0; 1 is not"},
+		{`"v": [0, 1,`, `"v": [-1, 1,`, "net.json:1: v[0]: nodes are distinct integers ≥ 0; -1 is not"},
 		{`"v": [0, `, `"v": [`, "net.json:4: cost_cpu.0: there is no node 0"},
 		{`"1": [0]`, `"1": [9]`, "net.json:2: args.1[0]: there is no node 9"},
 		{`"1": [0]`, `"9": [0]`, "net.json:2: args.9[0]: there is no node 9"},
@@ -347,8 +347,8 @@ func TestCheckmateCostsErrors(t *testing.T) {
 		{"one cost", npy(1, "<f8", "(2, 1)", 1, 2), sizes, "b32_p100.npy: 1 costs; one of a forward and one of a backward"},
 		{"negative", npy(1, "<f8", "(2,)", 1, -2), sizes, "b32_p100.npy: cost 1 is -2"},
 		{"NaN", npy(1, "<f8", "(2,)", 1, math.NaN()), sizes, "b32_p100.npy: entry 1 is NaN"},
-		{"objects", npy(1, "|O", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type "|O" are not understood`},
-		{"big-endian", npy(1, ">f8", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type ">f8" are not understood`},
+		{"objects", npy(1, "|O", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type "|O" are not supported`},
+		{"big-endian", npy(1, ">f8", "(2,)", 1, 2), sizes, `b32_p100.npy: header: entries of type ">f8" are not supported`},
 		{
 			"Fortran", header("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 4), }"), sizes,
 			"b32_p100.npy: header: the array is in Fortran order",
@@ -357,22 +357,22 @@ func TestCheckmateCostsErrors(t *testing.T) {
 			"order", header("{'descr': '<f8', 'fortran_order': 0, 'shape': (2, 4), }"), sizes,
 			`b32_p100.npy: header: fortran_order is neither True nor False: "0"`,
 		},
-		{"no tuple", header("{'descr': '<f8', 'fortran_order': False, 'shape': (8), }"), sizes, "b32_p100.npy: header: the shape is no tuple"},
-		{"no comma", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2 4), }"), sizes, "b32_p100.npy: header: the shape is no tuple"},
+		{"no tuple", header("{'descr': '<f8', 'fortran_order': False, 'shape': (8), }"), sizes, "b32_p100.npy: header: the shape is not a tuple"},
+		{"no comma", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2 4), }"), sizes, "b32_p100.npy: header: the shape is not a tuple"},
 		{
 			"negative shape", header("{'descr': '<f8', 'fortran_order': False, 'shape': (-2, 4), }"), sizes,
-			"b32_p100.npy: header: the shape is no tuple",
+			"b32_p100.npy: header: the shape is not a tuple",
 		},
-		{"twice", header("{'descr': '<f8', 'descr': '<f8', 'shape': (2, 4), }"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'descr': '<f8', 'shape': (2, 4), }" is no dictionary of descr, fortran_order`},
-		{"missing", header("{'descr': '<f8', 'shape': (2, 4), }"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'shape': (2, 4), }" is no dictionary of descr, fortran_order and shape`},
-		{"unknown", header("{'descr': '<f8', 'x': 1}"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'x': 1}" is no dictionary of descr, fortran_order and shape`},
-		{"no dictionary", header("()"), sizes, `b32_p100.npy: header: "()" is no dictionary of descr, fortran_order and shape`},
+		{"twice", header("{'descr': '<f8', 'descr': '<f8', 'shape': (2, 4), }"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'descr': '<f8', 'shape': (2, 4), }" is not a dictionary of descr, fortran_order`},
+		{"missing", header("{'descr': '<f8', 'shape': (2, 4), }"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'shape': (2, 4), }" is not a dictionary of descr, fortran_order and shape`},
+		{"unknown", header("{'descr': '<f8', 'x': 1}"), sizes, `b32_p100.npy: header: "{'descr': '<f8', 'x': 1}" is not a dictionary of descr, fortran_order and shape`},
+		{"no dictionary", header("()"), sizes, `b32_p100.npy: header: "()" is not a dictionary of descr, fortran_order and shape`},
 		{
 			"behind", header("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4)} x"), sizes,
-			`b32_p100.npy: header: "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4)} x" is no dictionary`,
+			`b32_p100.npy: header: "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 4)} x" is not a dictionary`,
 		},
-		{"no colon", header("{'descr' '<f8'}"), sizes, `b32_p100.npy: header: "{'descr' '<f8'}" is no dictionary of descr, fortran_order and shape`},
-		{"no comma between", header("{'descr': '<f8' 'shape': (2, 4)}"), sizes, `b32_p100.npy: header: "{'descr': '<f8' 'shape': (2, 4)}" is no dictionary of descr, fortran_order`},
+		{"no colon", header("{'descr' '<f8'}"), sizes, `b32_p100.npy: header: "{'descr' '<f8'}" is not a dictionary of descr, fortran_order and shape`},
+		{"no comma between", header("{'descr': '<f8' 'shape': (2, 4)}"), sizes, `b32_p100.npy: header: "{'descr': '<f8' 'shape': (2, 4)}" is not a dictionary of descr, fortran_order`},
 		{"sizes of layers", good, "[1, 2, 3, 4]", "sizes: 4 sizes for the 2 forward layers of b32_p100.npy; 2 are needed, or 3 with the " +
 			"input's first"},
 		{"negative size", good, "[1, -2]", "sizes: size 1 is -2"},

@@ -91,7 +91,7 @@ const npyEntry = `['"](descr|fortran_order|shape)['"]\s*:\s*([^,(){}]+|\([^(){}]
 var (
 	npyEntries    = regexp.MustCompile(npyEntry)
 	npyDictionary = regexp.MustCompile(`^\{\s*` + npyEntry + `(?:,\s*` + npyEntry + `)*,?\s*\}\s*$`)
-	npyShape      = regexp.MustCompile(`^\((?:\s*\d{1,10}\s*,)*(?:\s*\d{1,10}\s*,\s*\d{1,10})?\s*\)$`) // (2) is no tuple
+	npyShape      = regexp.MustCompile(`^\((?:\s*\d{1,10}\s*,)*(?:\s*\d{1,10}\s*,\s*\d{1,10})?\s*\)$`) // (2) is not a tuple
 )
 
 // readNPYHeader reads a header, a Python dictionary written as
@@ -105,7 +105,7 @@ func readNPYHeader(text string) (*npyHeader, error) {
 		values[m[1]] = strings.TrimSpace(m[2])
 	}
 	if !npyDictionary.MatchString(text) || len(entries) != 3 || len(values) != 3 {
-		return nil, fmt.Errorf("%q is no dictionary of descr, fortran_order and shape, each once", clip(strings.TrimSpace(text)))
+		return nil, fmt.Errorf("%q is not a dictionary of descr, fortran_order and shape, each once", clip(strings.TrimSpace(text)))
 	}
 	h := &npyHeader{kind: strings.Trim(values["descr"], `'"`)}
 	switch h.kind {
@@ -114,7 +114,7 @@ func readNPYHeader(text string) (*npyHeader, error) {
 	case "<f8":
 		h.size = 8
 	default:
-		return nil, fmt.Errorf("entries of type %q are not understood; '<f4' and '<f8' are (numpy: a.astype('<f8'))", clip(h.kind))
+		return nil, fmt.Errorf("entries of type %q are not supported; '<f4' and '<f8' are (numpy: a.astype('<f8'))", clip(h.kind))
 	}
 	switch order := values["fortran_order"]; order {
 	case "False":
@@ -125,12 +125,12 @@ func readNPYHeader(text string) (*npyHeader, error) {
 	}
 	shape := values["shape"]
 	if !npyShape.MatchString(shape) {
-		return nil, fmt.Errorf("the shape is no tuple of integers: %q", clip(shape))
+		return nil, fmt.Errorf("the shape is not a tuple of integers: %q", clip(shape))
 	}
 	for _, number := range strings.FieldsFunc(shape, func(r rune) bool { return r < '0' || r > '9' }) {
 		n, err := strconv.ParseInt(number, 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("the shape is no tuple of integers: %q", clip(shape))
+			return nil, fmt.Errorf("the shape is not a tuple of integers: %q", clip(shape))
 		}
 		h.shape = append(h.shape, int(n))
 	}

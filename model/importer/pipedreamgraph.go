@@ -168,7 +168,7 @@ func (g *graph) forwards() (order []int, succ [][]int, err error) {
 		}
 	}
 	if len(left) > 0 {
-		g.warn("%s take no time and nobody reads them, so that they are left out", someOf(left))
+		g.warn("%s take no time and are not read, so that they are left out", someOf(left))
 	}
 	succ = make([][]int, len(g.nodes))
 	for v, ys := range readers {

@@ -158,7 +158,7 @@ func TestLayerGraph(t *testing.T) {
 		"size and cost of 1 edges disagree by more than twice (edge 31→11: 300 bytes",
 		"1 edge without a size: it is taken from the cost",
 		"node1: 0.018 s of loading data are left out",
-		"nobody reads node6, so that its output is unknown: its 72 bytes are taken for weights",
+		"no node reads node6, so that its output is unknown: its 72 bytes are treated as weights",
 	})
 }
 
@@ -246,7 +246,7 @@ func TestDNNErrors(t *testing.T) {
 		{"no nodes", `"nodes"`, `"knots"`, "graph.json:1: nodes: there is no node"},
 		{"duplicate id", `"id": 10`, `"id": 30`, "graph.json:5: nodes[2].id: there is another node 30"},
 		{"no id", `"id": 30, `, ``, "graph.json:3: nodes[0]: id is missing"},
-		{"id is a text", `"id": 30`, `"id": "30"`, "graph.json:3: nodes[0].id: a text where a whole number is needed"},
+		{"id is a text", `"id": 30`, `"id": "30"`, "graph.json:3: nodes[0].id: a text where an integer is needed"},
 		{"no latency", `"fpgaLatency": 2.0, `, ``, "graph.json:3: nodes[0]: fpgaLatency is missing"},
 		{"negative latency", `"fpgaLatency": 2.0`, `"fpgaLatency": -2.0`, "graph.json:3: nodes[0].fpgaLatency: -2 is negative"},
 		{"NaN", `"fpgaLatency": 2.0`, `"fpgaLatency": NaN`, "graph.json:3: nodes[0].fpgaLatency: not JSON"},

@@ -190,7 +190,7 @@ func TestReadWriteOps(t *testing.T) {
 		{`{"op":"C","node":"","start":0,"end":1}`, "ops[0]: node is empty; it is the id of a node of the graph"},
 		{`{"op":"C","node":null,"start":0,"end":1}`, "ops[0].node: null where a text is needed"},
 		{`{"op":"C","node":7,"start":0,"end":1}`, "ops[0].node: a number where a text is needed"},
-		{`{"op":"S","layer":0,"branch":"1","start":0,"end":0}`, "ops[0].branch: a text where a whole number is needed"},
+		{`{"op":"S","layer":0,"branch":"1","start":0,"end":0}`, "ops[0].branch: a text where an integer is needed"},
 		{`{"op":"C","node":"a","end":1}`, "ops[0]: start is missing"},
 		{`{"op":"LOSS","start":1}`, "ops[0]: end is missing"},
 	} {

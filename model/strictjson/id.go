@@ -10,7 +10,7 @@ import (
 const maxDigits = 15
 
 // errID is the error of [ReadID].
-var errID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
+var errID = fmt.Errorf("an id is a text or an integer ≥ 0 of at most %d digits", maxDigits)
 
 // isNumber reports whether id can be written as a number and read back to the
 // same.

@@ -87,7 +87,7 @@ func CheckSize(field func() string, x float64, unit platform.Unit) error {
 	if err := CheckAmount(path, unit.Bytes(x)); err != nil {
 		return err
 	}
-	return &FieldError{path, fmt.Sprintf("%v is not a whole number of the unit of sizes, %v bytes", x, unit.Bytes(1))}
+	return &FieldError{path, fmt.Sprintf("%v is not an integer multiple of the unit of sizes, %v bytes", x, unit.Bytes(1))}
 }
 
 // CheckSizes is an error unless every size of an instance is a number from 0 on, finite,

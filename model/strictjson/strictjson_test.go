@@ -80,8 +80,8 @@ func TestErrors(t *testing.T) {
 		{"out of range, long", `{"ratio": 1` + strings.Repeat("0", 400) + `}`, `f:1: ratio: 1` + strings.Repeat("0", 39) + `… is out of range`},
 		{"out of range, anything", `{"source": {"a": [0, -1e400]}}`, `f:1: source.a[1]: -1e400 is out of range`},
 		{"out of range, whole", `{"count": 9223372036854775808}`, `f:1: count: 9223372036854775808 is out of range`},
-		{"fraction", `{"count": 1.5}`, `f:1: count: 1.5 where a whole number is needed, in digits alone`},
-		{"exponent", `{"nodes": 1e3}`, `f:1: nodes: 1e3 where a whole number is needed, in digits alone`},
+		{"fraction", `{"count": 1.5}`, `f:1: count: 1.5 where an integer is needed, in digits only`},
+		{"exponent", `{"nodes": 1e3}`, `f:1: nodes: 1e3 where an integer is needed, in digits only`},
 		{"text for number", `{"ratio": "1"}`, `f:1: ratio: a text where a number is needed`},
 		{"number for text", `{"format": 1}`, `f:1: format: a number where a text is needed`},
 		{"true for number", `{"ratio": true}`, `f:1: ratio: true where a number is needed`},
@@ -154,7 +154,7 @@ func TestForeign(t *testing.T) {
 	}
 	for data, want := range map[string]string{
 		`{"COUNT": 2}`:          `f:1: COUNT: the field is written count`,
-		`{"count": "2"}`:        `f:1: count: a text where a whole number is needed`,
+		`{"count": "2"}`:        `f:1: count: a text where an integer is needed`,
 		`{"other":1,"other":2}`: `f:1: other: the field stands twice`,
 	} {
 		if err := strictjson.DecodeForeign([]byte(data), "f", &document{}); err == nil || err.Error() != want {

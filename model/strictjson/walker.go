@@ -176,7 +176,7 @@ func (w *walker) number(begin int, t reflect.Type) error {
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		_, err = strconv.ParseInt(string(text), 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return w.fail(begin, "%s where a whole number is needed, in digits alone", brief(text))
+			return w.fail(begin, "%s where an integer is needed, in digits only", brief(text))
 		}
 	default:
 		return w.fail(begin, "a number where %s is needed", kindName(t))
@@ -375,7 +375,7 @@ func kindName(t reflect.Type) string {
 	case reflect.Float64:
 		return "a number"
 	case reflect.Int, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.String:
 		return "a text"
 	case reflect.Bool:

@@ -146,7 +146,7 @@ func Random(t testing.TB, seed, stream uint64) *rand.Rand {
 	if text := os.Getenv("WORKBENCH_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("WORKBENCH_SEED=%q: a whole number is needed", text)
+			t.Fatalf("WORKBENCH_SEED=%q: an integer is needed", text)
 		}
 		seed = n
 	}

@@ -41,11 +41,11 @@ func (e *Entry) resolve(p Params, form string) (values, error) {
 		}
 	}
 	if word, ok := p["as"]; ok {
-		return v, fmt.Errorf("as: %q is no form, or one too many; %s", word, nearest.Hint(word, e.Forms))
+		return v, fmt.Errorf("as: %q is not a form, or given twice; %s", word, nearest.Hint(word, e.Forms))
 	}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(known, key) {
-			return v, fmt.Errorf("there is no parameter %q; %s", key, nearest.Hint(key, known))
+			return v, fmt.Errorf("unknown parameter %q; %s", key, nearest.Hint(key, known))
 		}
 	}
 	for i := range e.Parameters {
@@ -59,7 +59,7 @@ func (e *Entry) resolve(p Params, form string) (values, error) {
 		}
 		if spec.Choices != nil {
 			if !slices.Contains(spec.Choices, text) {
-				return v, fmt.Errorf("%s: %q is no choice; %s", spec.Name, text, nearest.Hint(text, spec.Choices))
+				return v, fmt.Errorf("%s: %q is not a choice; %s", spec.Name, text, nearest.Hint(text, spec.Choices))
 			}
 			v.words[spec.Name] = text
 			continue
@@ -74,7 +74,7 @@ func (e *Entry) resolve(p Params, form string) (values, error) {
 		}
 		x, err := strconv.Atoi(text)
 		if err != nil || x < spec.Min || x > spec.Max {
-			return v, fmt.Errorf("%s: %q is not a whole number from %d to %d", spec.Name, text, spec.Min, spec.Max)
+			return v, fmt.Errorf("%s: %q is not an integer from %d to %d", spec.Name, text, spec.Min, spec.Max)
 		}
 		v.numbers[spec.Name] = x
 	}

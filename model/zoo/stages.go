@@ -31,7 +31,7 @@ func LoadStages(spec string) (*stages.Partition, error) {
 		}
 		var err error
 		if stageCount, err = strconv.Atoi(word); err != nil {
-			return nil, fmt.Errorf("%s: stages=%s: a whole number is needed", head, word)
+			return nil, fmt.Errorf("%s: stages=%s: an integer is needed", head, word)
 		}
 	}
 	if len(rest) > 0 {

@@ -407,29 +407,29 @@ func TestErrors(t *testing.T) {
 		"zoo:resnet19?batch=8":          `zoo:resnet19: no such network; did you mean resnet18?`,
 		"zoo:ResNet50":                  `did you mean resnet50?`,
 		"zoo:transformer-of-the-future": `no such network; the nearest known are table1-bert,`,
-		"zoo:gpt2?hiden=8":              `zoo:gpt2: there is no parameter "hiden"; did you mean hidden?`,
-		"zoo:gpt2?image=224":            `zoo:gpt2: there is no parameter "image"`,
+		"zoo:gpt2?hiden=8":              `zoo:gpt2: unknown parameter "hiden"; did you mean hidden?`,
+		"zoo:gpt2?image=224":            `zoo:gpt2: unknown parameter "image"`,
 		"zoo:gpt2?batch":                `"batch" is not key=value`,
 		"zoo:gpt2?batch=":               `"batch=" is not key=value`,
 		"zoo:gpt2?=1":                   `"=1" is not key=value`,
 		"zoo:gpt2?batch=1&&seq=2":       `"" is not key=value`,
 		"zoo:gpt2?batch=1&batch=2":      `batch is given twice`,
-		"zoo:gpt2?batch=0":              `zoo:gpt2: batch: "0" is not a whole number from 1 to 1048576`,
-		"zoo:resnet50?batch=-3":         `batch: "-3" is not a whole number from 1`,
-		"zoo:gpt2?batch=1.5":            `batch: "1.5" is not a whole number`,
-		"zoo:gpt2?batch=1e3":            `batch: "1e3" is not a whole number`,
-		"zoo:gpt2?layers=9999999999999": `layers: "9999999999999" is not a whole number from 1 to 100000`,
+		"zoo:gpt2?batch=0":              `zoo:gpt2: batch: "0" is not an integer from 1 to 1048576`,
+		"zoo:resnet50?batch=-3":         `batch: "-3" is not an integer from 1`,
+		"zoo:gpt2?batch=1.5":            `batch: "1.5" is not an integer`,
+		"zoo:gpt2?batch=1e3":            `batch: "1e3" is not an integer`,
+		"zoo:gpt2?layers=9999999999999": `layers: "9999999999999" is not an integer from 1 to 100000`,
 		"zoo:gpt2?heads=5":              `zoo:gpt2: heads: 5 does not divide hidden, 768`,
 		"zoo:gpt2?seq=2048":             `seq: 2048 is more than the 1024 positions; give positions=2048 too`,
-		"zoo:gpt2?device=V100":          `device: "V100" is no choice; did you mean V100-16GB?`,
-		"zoo:gpt2?device=V100-16gb":     `device: "V100-16gb" is no choice; did you mean V100-16GB?`,
-		"zoo:gpt2?dtype=bf61":           `dtype: "bf61" is no choice; did you mean bf16?`,
-		"zoo:gpt2?granularity=block":    `granularity: "block" is no choice`,
-		"zoo:gpt2?checkpoint=yes":       `checkpoint: "yes" is no choice`,
+		"zoo:gpt2?device=V100":          `device: "V100" is not a choice; did you mean V100-16GB?`,
+		"zoo:gpt2?device=V100-16gb":     `device: "V100-16gb" is not a choice; did you mean V100-16GB?`,
+		"zoo:gpt2?dtype=bf61":           `dtype: "bf61" is not a choice; did you mean bf16?`,
+		"zoo:gpt2?granularity=block":    `granularity: "block" is not a choice`,
+		"zoo:gpt2?checkpoint=yes":       `checkpoint: "yes" is not a choice`,
 		"zoo:vgg16?image=16":            `zoo:vgg16: features.30 (max-pool) has an output of shape [32 512 0 0]: its input is too small`,
-		"zoo:table1-gpt2?depth=2":       `depth: "2" is not a whole number from 3`,
-		"zoo:table1-gpt2?batch=8":       `batch: "8" is no choice; known are 16, 32, 64`,
-		"zoo:table1-bert?device=T4":     `there is no parameter "device"; known are depth, batch`,
+		"zoo:table1-gpt2?depth=2":       `depth: "2" is not an integer from 3`,
+		"zoo:table1-gpt2?batch=8":       `batch: "8" is not a choice; known are 16, 32, 64`,
+		"zoo:table1-bert?device=T4":     `unknown parameter "device"; known are depth, batch`,
 	} {
 		c, err := Load(spec)
 		if err == nil {
@@ -522,15 +522,15 @@ func TestForms(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"zoo:vgg16?as=tree":                     `as: "tree" is no form, or one too many; known are chain, graph`,
+		"zoo:vgg16?as=tree":                     `as: "tree" is not a form, or given twice; known are chain, graph`,
 		"zoo:siamese":                           `zoo:siamese is no chain; ask for as=join or as=graph`,
 		"zoo:unet?image=15":                     `down4.pool (max-pool) has an output of shape [8 512 0 0]: its input is too small`,
 		"zoo:inception?image=224&aux=true":      `AuxLogits.conv1.conv (conv) has an output of shape [32 768 0 0]`,
 		"zoo:inception?image=60":                `its input is too small`,
-		"zoo:vgg16?width=3":                     `there is no parameter "width"`,
-		"zoo:resnet1001?width=0":                `width: "0" is not a whole number from 1`,
-		"zoo:rnn?seq=0":                         `seq: "0" is not a whole number from 1`,
-		"zoo:densenet121?image=20000&batch=-11": `is not a whole number`,
+		"zoo:vgg16?width=3":                     `unknown parameter "width"`,
+		"zoo:resnet1001?width=0":                `width: "0" is not an integer from 1`,
+		"zoo:rnn?seq=0":                         `seq: "0" is not an integer from 1`,
+		"zoo:densenet121?image=20000&batch=-11": `is not an integer`,
 	} {
 		if c, err := Load(spec); err == nil {
 			t.Errorf("%s generates %s", spec, c.Name)
@@ -555,8 +555,8 @@ func TestForms(t *testing.T) {
 	for spec, want := range map[string]string{
 		"zoo:vgg16":               `zoo:vgg16 is no join; ask for as=chain or as=graph`,
 		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph or as=training or as=functions, not for as=join`,
-		"zoo:cross-modal?keep=no": `keep: "no" is no choice; known are none, all`,
-		"zoo:cross-modal?m=3":     `there is no parameter "m"`,
+		"zoo:cross-modal?keep=no": `keep: "no" is not a choice; known are none, all`,
+		"zoo:cross-modal?m=3":     `unknown parameter "m"`,
 		"zoo:":                    `the name of the network is missing`,
 	} {
 		if j, err := LoadJoin(spec); err == nil {

@@ -250,7 +250,7 @@ func (j *job) answer(claims []claim, text string, x []float64, bound float64) (*
 		}
 		return a, nil
 	}
-	return nil, fmt.Errorf("its verdict is not known: %.200q", strings.TrimSpace(text))
+	return nil, fmt.Errorf("its status is unknown: %.200q", strings.TrimSpace(text))
 }
 
 // numberAfter returns the number after the last occurrence of a phrase in text, NaN: none.

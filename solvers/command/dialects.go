@@ -119,7 +119,7 @@ func readCBC(j *job) (*solvers.Answer, error) {
 		_ = binary.Read(bytes.NewReader(raw), binary.NativeEndian, size[:]) // a short file fails the comparison below
 		rows, cols := int(size[0]), int(size[1])
 		if cols != n || len(raw) != 16+16*(rows+cols) {
-			return nil, fmt.Errorf("its file of the point is of %d rows and %d columns in %d bytes, not of this model", rows, cols, len(raw))
+			return nil, fmt.Errorf("its solution file has %d rows and %d columns in %d bytes, unlike this model", rows, cols, len(raw))
 		}
 		numbers := make([]float64, 1+2*rows+cols)
 		if err := binary.Read(bytes.NewReader(raw[8:]), binary.NativeEndian, numbers); err != nil {

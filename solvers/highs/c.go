@@ -44,7 +44,7 @@ func failure(call string, rc int) error {
 	case C.SHIM_NO_MEMORY:
 		return errMemory
 	case C.SHIM_EXCEPTION:
-		return fmt.Errorf("%w: Highs_%s throws", solvers.ErrSolver, call)
+		return fmt.Errorf("%w: Highs_%s threw an exception", solvers.ErrSolver, call)
 	}
 	return fmt.Errorf("%w: Highs_%s returns %d", solvers.ErrSolver, call, rc)
 }

@@ -69,7 +69,7 @@ func (h instance) loadLP(d *milp.Data) error {
 		{"large_matrix_value", 1e16},
 	} {
 		if !h.set(o.name, o.value) {
-			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
+			return fmt.Errorf("%w: HiGHS rejects %s = %v", solvers.ErrOption, o.name, o.value)
 		}
 	}
 	return h.pass(d, nil)
@@ -102,7 +102,7 @@ func (p *lp) do(ctx context.Context, call func(h instance) error) error {
 	case err := <-done:
 		return err
 	case <-late.C:
-		p.lost = fmt.Errorf("%w: HiGHS had not returned %v after the end of its time; left behind", solvers.ErrSolver, lateness)
+		p.lost = fmt.Errorf("%w: HiGHS had not returned %v after the end of its time and was abandoned", solvers.ErrSolver, lateness)
 		return p.lost
 	}
 }

@@ -48,7 +48,7 @@ func (h instance) configure(p *solvers.Problem) error {
 		{"large_matrix_value", 1e16},
 	} {
 		if !h.set(o.name, o.value) {
-			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
+			return fmt.Errorf("%w: HiGHS rejects %s = %v", solvers.ErrOption, o.name, o.value)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Raw)) {
@@ -84,7 +84,7 @@ func (h instance) setRaw(p *solvers.Problem, name, value string) error {
 		parsed = "on"
 	}
 	if !h.set(name, parsed) {
-		return fmt.Errorf("%w: HiGHS refuses %s = %s", solvers.ErrOption, name, value)
+		return fmt.Errorf("%w: HiGHS rejects %s = %s", solvers.ErrOption, name, value)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (p *parent) Presolve(ctx context.Context, problem *solvers.Problem) (solver
 	if e, ok := p.engine.(solvers.Presolver); ok {
 		return e.Presolve(ctx, problem)
 	}
-	return solvers.Presolved{}, fmt.Errorf("%s: %w: what presolve leaves", p.Name(), solvers.ErrUnsupported)
+	return solvers.Presolved{}, fmt.Errorf("%s: %w: the size after presolve", p.Name(), solvers.ErrUnsupported)
 }
 
 // OpenLP implements [solvers.LPEngine], in this process.
@@ -175,5 +175,5 @@ func (p *parent) OpenLP(d *milp.Data) (solvers.LP, error) {
 	if e, ok := p.engine.(solvers.LPEngine); ok {
 		return e.OpenLP(d)
 	}
-	return nil, fmt.Errorf("%s: %w: linear programs that change", p.Name(), solvers.ErrUnsupported)
+	return nil, fmt.Errorf("%s: %w: incremental linear programs", p.Name(), solvers.ErrUnsupported)
 }

@@ -88,7 +88,7 @@ func TestMessageRoundTrip(t *testing.T) {
 
 func TestRemoteError(t *testing.T) {
 	r := remote(fmt.Errorf("%w: no library", solvers.ErrMissing))
-	if !errors.Is(r, solvers.ErrMissing) || errors.Is(r, solvers.ErrSolver) || r.Error() != "backend not here: no library" {
+	if !errors.Is(r, solvers.ErrMissing) || errors.Is(r, solvers.ErrSolver) || r.Error() != "backend not available: no library" {
 		t.Errorf("%v %v", r, r.Kinds)
 	}
 	if (&remoteError{Kinds: []int{-1, 99}}).Unwrap() != nil {

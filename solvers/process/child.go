@@ -28,7 +28,7 @@ type Child struct {
 // Reasons for killing a child.
 var (
 	ErrMemory   = errors.New("memory limit")
-	errAnswered = errors.New("has answered, is wanted no more")
+	errAnswered = errors.New("has answered and is no longer needed")
 )
 
 // Start starts this program with args, in a process group of its own, for work on the given number of threads.

@@ -51,7 +51,7 @@ func ProblemFor(in *solve.Instance) (*solve.Problem, error) {
 			return p, nil
 		}
 	}
-	return nil, solve.InputError(fmt.Errorf("no problem takes %s, a %s", in.Name, solve.KindWord(in.Kind())))
+	return nil, solve.InputError(fmt.Errorf("no problem supports %s, a %s", in.Name, solve.KindWord(in.Kind())))
 }
 
 // FindProblem returns the problem of that name or alias. The error for an unknown name suggests the problems that

@@ -106,7 +106,7 @@ func (v *Proved) check(in *solve.Instance, c *certificate.Certificate, file stri
 	}
 	program, err := ilp.Rebuild(c.Formulation, in.Instance, in.Platform(p), c.Options)
 	if err != nil {
-		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, in.InBytes(err))
+		return fmt.Errorf("%s: formulation: the model cannot be rebuilt: %w", file, in.InBytes(err))
 	}
 	if v.Options = program.Options; !same(v.Options, c.Options) {
 		return fmt.Errorf("%s: options: they are %.200s, those of the model are %.200s", file, cmp.Or(string(c.Options), "missing"), v.Options)

@@ -284,7 +284,8 @@ func bisect(good, bad int, holds func(int) (bool, error)) (int, error) {
 // WithBatch returns the specification of a built-in network with another batch.
 func WithBatch(spec string, batch int) (string, error) {
 	if !strings.HasPrefix(spec, zoo.Scheme) {
-		return "", solve.InputError(fmt.Errorf("instance %s: batches can be tried of built-in networks only, as %sresnet50", spec, zoo.Scheme))
+		return "", solve.InputError(fmt.Errorf("instance %s: the batch can only be varied for built-in networks, as %sresnet50", spec,
+			zoo.Scheme))
 	}
 	name, query, _ := strings.Cut(spec, "?")
 	pairs := strings.Split(query, "&")

@@ -120,7 +120,7 @@ func Fragment(ctx context.Context, problem *solve.Problem, in *solve.Instance, p
 // allLate makes those traces of p late.
 func allLate(problem *solve.Problem, p *plan.Plan, traces []*allocator.Trace) error {
 	if !problem.Late {
-		return solve.InputError(fmt.Errorf("a plan of %s: its memory cannot be given back late", problem.Name))
+		return solve.InputError(fmt.Errorf("a plan of %s: its memory cannot be freed late", problem.Name))
 	}
 	for i, t := range traces {
 		traces[i] = t.Late(Capacity(p.Platform.Memory))
@@ -138,7 +138,7 @@ func (f *Fragmentation) Err() error {
 				where = " on " + r.Device
 			}
 			size := func(n int64) string { return platform.FormatBytes(float64(n)) }
-			return fmt.Errorf("%s%s: no room for %s: %s are asked for, %s of %s are in use, %s stuck: %w in this memory",
+			return fmt.Errorf("%s%s: no memory for %s: %s requested, %s of %s in use, %s stuck: %w in this memory",
 				r.Allocator, where, x.Block, size(x.Size), size(x.Usage.Used), size(r.Capacity), size(x.Usage.Stuck), plan.ErrNoPlan)
 		}
 	}

@@ -54,7 +54,7 @@ func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
 			return &Placed{Result: r, Lifetimes: l, Of: p, Memory: memory}, nil
 		}
 		if again == x.Replans || ctx.Err() != nil {
-			return nil, fmt.Errorf("after %d plans the placement takes %.0f bytes more than there are: %w", again+1, excess, plan.ErrNoPlan)
+			return nil, fmt.Errorf("after %d plans the placement takes %.0f bytes more than available: %w", again+1, excess, plan.ErrNoPlan)
 		}
 		if p, err = x.replan(ctx, p, p.Platform.Memory-excess); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
 	case err != nil:
 		return nil, err
 	case t == nil:
-		return nil, solve.InputError(fmt.Errorf("device %q: the plan has nothing there", x.Device))
+		return nil, solve.InputError(fmt.Errorf("device %q: the plan uses no memory there", x.Device))
 	}
 	l := t.Lifetimes(cmp.Or(x.Instance.Name, p.Problem)+"-"+p.Method, x.Align)
 	return l, l.Validate()

@@ -164,14 +164,14 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	}
 	remat := method.Remat().InBytes()
 	if err := remat.Accepts(in); err != nil {
-		return nil, solve.InputError(fmt.Errorf("plan takes %s, and %s is a %s: workbench solve takes every kind", solve.KindWords(remat.Takes),
-			in.Name, solve.KindWord(in.Kind())))
+		return nil, solve.InputError(fmt.Errorf("plan supports %s, but %s is a %s: workbench solve supports every kind",
+			solve.KindWords(remat.Takes), in.Name, solve.KindWord(in.Kind())))
 	}
 	if o.GPUs.N > 1 && in.Chain() == nil {
-		return nil, solve.InputError(fmt.Errorf("pipelines over --gpus are cut from chains, and %s is a %s", in.Name, solve.KindWord(in.Kind())))
+		return nil, solve.InputError(fmt.Errorf("pipelines over --gpus are cut from chains, but %s is a %s", in.Name, solve.KindWord(in.Kind())))
 	}
 	if o.GPU <= 0 && !(o.Setting.Platform.Memory > 0) {
-		return nil, solve.InputError(fmt.Errorf("plan of %s: there is no memory to plan for", in.Name))
+		return nil, solve.InputError(fmt.Errorf("plan of %s: the memory must be positive; give it with --memory or --gpu", in.Name))
 	}
 	if o.GPU > 0 {
 		b, err := remat.Budget(in, o.GPU, o.Reserve, o.Optimizer)
@@ -392,8 +392,8 @@ func (r *Ranking) setBound() error {
 	first := r.Best()
 	if first != nil && r.Bound != nil && platform.Gap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
 		first.Problem != method.WeightOffload().Name {
-		return fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", first.Strategy, *first.StepTime,
-			r.Bound.By, r.Bound.Value)
+		return fmt.Errorf("%s: the verified plan (%v s) is better than the bound of %s (%v s): the bound is wrong", first.Strategy,
+			*first.StepTime, r.Bound.By, r.Bound.Value)
 	}
 	return nil
 }

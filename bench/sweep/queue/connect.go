@@ -99,15 +99,15 @@ func (a Address) explain(err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) && a.Token == "" && a.Credentials == "":
-		return fmt.Errorf("%s does not let this program in without a token: give its file with --token-file (%w)", a, err)
+		return fmt.Errorf("%s requires a token: give its file with --token-file (%w)", a, err)
 	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%s does not know this token or user: give the file that its bench serve was given (%w)", a, err)
+		return fmt.Errorf("%s rejects this token or user: give the file that its bench serve was given (%w)", a, err)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%s has a certificate of somebody unknown: give theirs with --tls-ca (%w)", a, err)
+		return fmt.Errorf("%s has a certificate of an unknown authority: give the authority's with --tls-ca (%w)", a, err)
 	case errors.As(err, &host):
 		return fmt.Errorf("%s has a certificate for another name (%w)", a, err)
 	case errors.Is(err, nats.ErrSecureConnRequired):
-		return fmt.Errorf("%s wants TLS: write tls:// instead of nats:// (%w)", a, err)
+		return fmt.Errorf("%s requires TLS: write tls:// instead of nats:// (%w)", a, err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%s has no TLS: write nats:// instead of tls:// (%w)", a, err)
 	case errors.As(err, &dns):
@@ -127,7 +127,7 @@ func (a Address) jetStream(ctx context.Context, nc *nats.Conn) (jetstream.JetStr
 	}
 	if _, err := js.AccountInfo(ctx); err != nil {
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-			err = fmt.Errorf("%s keeps no messages: start nats-server with --jetstream, or allow it for this account (%w)", a, err)
+			err = fmt.Errorf("%s has no JetStream: start nats-server with --jetstream, or allow it for this account (%w)", a, err)
 		}
 		return nil, solve.InputError(fmt.Errorf("queue: %w", err))
 	}

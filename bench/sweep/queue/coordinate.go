@@ -93,7 +93,7 @@ func (c *Coordinator) dispatch(ctx context.Context) error {
 				return cause(ctx, err)
 			}
 		case round == mostRounds:
-			return fmt.Errorf("queue: %d tasks are lost again and again", len(missing))
+			return fmt.Errorf("queue: %d tasks are lost repeatedly", len(missing))
 		}
 		var lost []sweep.Task
 		for _, t := range missing {

@@ -275,12 +275,13 @@ func (q *Queue) create(ctx context.Context) (err error) {
 func (q *Queue) mine(m map[string]string) error {
 	switch {
 	case m[formatKey] != Format:
-		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program knows %q: finish it with the program that began it, "+
-			"or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
+		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program supports %q: finish it with the program that started "+
+			"it, or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
 	case m[sweepKey] != q.Sweep:
-		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q where %q would go: rename one", q.address, m[sweepKey], q.Sweep))
+		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q under the name that %q would get: rename one", q.address,
+			m[sweepKey], q.Sweep))
 	case m[folderKey] != q.Folder:
-		return solve.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: go on with that one, rename "+
+		return solve.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: continue that one, rename "+
 			"this one, or remove that one with --discard", q.address, q.Sweep))
 	}
 	return nil
@@ -316,7 +317,7 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	m := found[0].Config.Metadata
 	q.Identity = Identity{Sweep: m[sweepKey], Folder: m[folderKey], Version: m[versionKey], Plans: m[plansKey] == "true"}
 	if m[formatKey] != Format {
-		return solve.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all "+
+		return solve.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program supports %q: use the same version of workbench on all "+
 			"machines", q.Sweep, m[formatKey], Format))
 	}
 	if q.Version != "" && q.Version != version {

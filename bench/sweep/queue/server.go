@@ -71,7 +71,7 @@ func Start(o ServerOptions) (*Server, error) {
 	if !s.ReadyForConnections(readyTimeout) || !s.JetStreamEnabled() {
 		s.Shutdown()
 		s.WaitForShutdown()
-		return nil, fmt.Errorf("queue: server does not start: %s; %s holds nothing but tasks and may be deleted", log.last(), o.Dir)
+		return nil, fmt.Errorf("queue: server does not start: %s; %s contains only tasks and may be deleted", log.last(), o.Dir)
 	}
 	return &Server{s: s, options: o}, nil
 }
@@ -83,13 +83,13 @@ func (o *ServerOptions) listen(options *server.Options) error {
 		return solve.InputError(fmt.Errorf("queue: cannot listen on %q: HOST:PORT is needed, as in 127.0.0.1:4222: %w", o.Listen, err))
 	}
 	if o.Token == "" && !addr.IP.IsLoopback() {
-		return solve.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and "+
+		return solve.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anyone could take tasks and "+
 			"send results: give one with --token-file", o.Listen))
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return solve.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose "+
+		return solve.InputError(fmt.Errorf("queue: %s is already in use, perhaps by another bench serve or a NATS server: choose "+
 			"another port, or stop that one", o.Listen))
 	case err != nil:
 		return solve.InputError(fmt.Errorf("queue: cannot listen on %s: %w", o.Listen, err))

@@ -340,7 +340,7 @@ func each[T comparable](r *reader, n ast.Node, what string, read func(*reader, v
 		switch {
 		case !ok:
 		case slices.Contains(list, x):
-			r.errorf(v.node, "%s: %s is there twice", what, v.text)
+			r.errorf(v.node, "%s: %s is given twice", what, v.text)
 		default:
 			list = append(list, x)
 		}
@@ -377,7 +377,7 @@ func whole(what string, least, most int) func(*reader, value) (int, bool) {
 	return func(r *reader, v value) (int, bool) {
 		x, err := strconv.Atoi(strings.ReplaceAll(v.text, "_", ""))
 		if err != nil || x < least || x > most {
-			r.errorf(v.node, "%s %q: a whole number from %d to %d is needed", what, v.text, least, most)
+			r.errorf(v.node, "%s %q: an integer from %d to %d is needed", what, v.text, least, most)
 			return 0, false
 		}
 		return x, true

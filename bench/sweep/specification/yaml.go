@@ -216,7 +216,7 @@ func (r *reader) pairs(n ast.Node, what string) ([]pair, bool) {
 	var list []pair
 	for _, v := range values {
 		if _, merge := v.Key.(*ast.MergeKeyNode); merge {
-			r.errorf(v.Key, "<< is not known: what stands beside experiments is the default of all of them")
+			r.errorf(v.Key, "<< is not supported: keys next to experiments are the defaults of all of them")
 			continue
 		}
 		p := pair{key: v.Key.String(), node: v.Key, value: r.resolve(v.Value)}

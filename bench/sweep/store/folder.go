@@ -109,7 +109,7 @@ func ReadTasks(dir string) (*Sweep, error) {
 		return nil
 	})
 	if err == nil && (s.Name == "" || len(s.Tasks) != count) {
-		err = solve.InputError(fmt.Errorf("%s has %d tasks of %d: it is not whole; make it again with workbench bench run SPEC --resume "+
+		err = solve.InputError(fmt.Errorf("%s has %d tasks of %d: it is incomplete; recreate it with workbench bench run SPEC --resume "+
 			"--into %s", name, len(s.Tasks), count, dir))
 	}
 	return s, err

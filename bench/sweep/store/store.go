@@ -284,7 +284,7 @@ func (s *Store) write(line []byte) error {
 	err = fmt.Errorf("store %s: row: %w", s.dir, err)
 	if undo := s.file.Truncate(s.size); undo != nil {
 		// Lines after an incomplete one would be lost with it.
-		s.broken = fmt.Errorf("%w; what was begun cannot be removed: %w", err, undo)
+		s.broken = fmt.Errorf("%w; the partial line cannot be removed: %w", err, undo)
 		return s.broken
 	}
 	return err

@@ -434,7 +434,7 @@ func TestTasks(t *testing.T) {
 	}
 	lines := strings.SplitAfter(string(text), "\n")
 	for why, c := range map[string]struct{ text, want string }{
-		"cut":     {lines[0] + lines[1], "has 1 tasks of 2: it is not whole"},
+		"cut":     {lines[0] + lines[1], "has 1 tasks of 2: it is incomplete"},
 		"empty":   {"", "has 0 tasks of 0"},
 		"unknown": {lines[0] + strings.Replace(lines[1], `"seed"`, `"sead"`, 1) + lines[2], `tasks.jsonl:2: json: unknown field "sead"`},
 		"newer": {

@@ -47,7 +47,7 @@ func runs(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Mi
 		case plan.Stop(stop).Given():
 			return ErrStopped
 		case round == mostRounds:
-			return fmt.Errorf("the queue has lost %d tasks again and again", len(missing))
+			return fmt.Errorf("the queue has repeatedly lost %d tasks", len(missing))
 		}
 		if err := q.Add(ctx, missing); err != nil {
 			return fmt.Errorf("queue: %w", err)

@@ -233,7 +233,7 @@ func (s Schedule) ranks(stages int) ([]int, error) {
 	ranks := slices.Repeat([]int{-1}, stages)
 	for rank, actions := range s {
 		if len(actions) == 0 {
-			return nil, fmt.Errorf(":%d: rank %d computes nothing; each rank has a stage at least", rank+1, rank)
+			return nil, fmt.Errorf(":%d: rank %d computes nothing; each rank has at least one stage", rank+1, rank)
 		}
 		for _, a := range actions {
 			switch {
@@ -263,7 +263,7 @@ func (s Schedule) complete(in *stages.Partition, jobs int, ranks []int) error {
 			wrong := ""
 			switch f, b, i := (Action{a.Stage, "F", a.MicroBatch}), (Action{a.Stage, "B", a.MicroBatch}), (Action{a.Stage, "I", a.MicroBatch}); {
 			case seen[a]:
-				wrong = "is there twice"
+				wrong = "is given twice"
 			case a.Op != "F" && !seen[f]:
 				wrong = "comes before its F"
 			case a.Op == "B" && seen[i] || a.Op == "I" && seen[b]:

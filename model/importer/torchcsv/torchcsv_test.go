@@ -339,7 +339,7 @@ func TestLines(t *testing.T) {
 		"0F0,0B0\n1F0\n":                     "x.csv:2: 1B0 is missing",
 		"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n": "x.csv:1: 0B0 waits forever",
 		"0F0,0B0\n1B0,1F0\n":                 "x.csv:2: 1B0 comes before its F",
-		"0F0,0B0,0F0\n1F0,1B0\n":             "x.csv:1: 0F0 is there twice",
+		"0F0,0B0,0F0\n1F0,1B0\n":             "x.csv:1: 0F0 is given twice",
 		"0F0,0I0,0W0\n1F0,1B0\n":             "x.csv:1: 0I0 is a part of a backward",
 		"0F0,1F0,0B0\n1B0\n":                 "x.csv:2: 1B0: stage 1 is on rank 0, too",
 		"0F0,0B0\n0UNSHARD\n":                "x.csv:2: rank 1 computes nothing",

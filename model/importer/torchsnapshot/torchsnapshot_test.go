@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		"nothing lives": {
 			`{"device_traces": [[{"action": "oom"}]]}`,
 			torchsnapshot.Options{Device: -1},
-			"f: buffers: there has to be at least one buffer",
+			"f: buffers: at least one buffer is needed",
 		},
 	} {
 		_, _, err := torchsnapshot.Read(strings.NewReader(x.text), "f", x.o)

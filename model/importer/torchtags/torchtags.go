@@ -133,7 +133,7 @@ func (t *Tags) offloads(g *training.Graph, fetched []fetch, writer, runs []int) 
 		case !f.behind:
 			why = "it is fetched before the backward begins"
 		case runs[u] > 1:
-			why = "it is fetched, and computed again"
+			why = "it is fetched, and recomputed"
 		case times[f.storage] > 1:
 			why = "it is fetched more than once"
 		}
@@ -156,11 +156,11 @@ func left(run int, forward, behind bool) string {
 	case run == 1:
 		return ""
 	case !forward:
-		return "a node of the backward runs again"
+		return "a node of the backward is recomputed"
 	case !behind:
-		return "it runs again before the backward begins"
+		return "it is recomputed before the backward begins"
 	case run > 2:
-		return "it runs again more than once"
+		return "it is recomputed more than once"
 	}
 	return ""
 }

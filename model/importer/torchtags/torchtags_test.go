@@ -46,7 +46,7 @@ func TestByHand(t *testing.T) {
 		left  string
 	}{
 		{"a b c l dc db", map[string]string{"a": Save, "b": Save, "l": Save}, ""},
-		{"a b c l b dc db", map[string]string{"a": Save, "b": Save, "l": Save}, "4 b it runs again before the backward begins"},
+		{"a b c l b dc db", map[string]string{"a": Save, "b": Save, "l": Save}, "4 b it is recomputed before the backward begins"},
 		{"a b c l dc a db", map[string]string{"a": Recompute, "b": Save, "l": Save}, ""},
 		{"a b c l dc +a db", map[string]string{"a": Offload, "b": Save, "l": Save}, ""},
 		{
@@ -57,12 +57,12 @@ func TestByHand(t *testing.T) {
 		{
 			"a b c l dc a +a +dc db",
 			map[string]string{"a": Recompute, "b": Save, "l": Save},
-			"6 a it is fetched, and computed again, 7 dc a value of the backward is fetched",
+			"6 a it is fetched, and recomputed, 7 dc a value of the backward is fetched",
 		},
 		{
 			"a b c l dc dc b a b db",
 			map[string]string{"a": Recompute, "b": Recompute, "l": Save},
-			"5 dc a node of the backward runs again, 8 b it runs again more than once",
+			"5 dc a node of the backward is recomputed, 8 b it is recomputed more than once",
 		},
 	} {
 		got, err := FromPlan(planOf(g, c.nodes), g)

@@ -165,7 +165,7 @@ var bad = []testfile.Bad{
 	{"null for a layer", `"layers": [`, `"layers": [null,`, "6: layers[0]: null where an object is needed", false},
 	{"text for a number", `"weight": 100`, `"weight": "100MB"`, "8: layers[0].weight: a text where a number is needed", false},
 	{"number for a text", `"name": "loss"`, `"name": 2`, "9: layers[1].name: a number where a text is needed", false},
-	{"fraction of a sample", `"samples": 32`, `"samples": 0.5`, "4: samples: 0.5 where a whole number is needed", false},
+	{"fraction of a sample", `"samples": 32`, `"samples": 0.5`, "4: samples: 0.5 where an integer is needed", false},
 	{"object for layers", `"layers": [`, `"layers": {}, "x-layers": [`, "6: layers: an object where a list is needed", false},
 	{"list for a layer", `"layers": [`, `"layers": [[1, 2],`, "6: layers[0]: a list where an object is needed", false},
 	{"text for the source", `{"kind": "measured", "device": "V100-16GB"}`, `"a paper"`, "11: source: a text where an object is needed", false},
@@ -216,11 +216,11 @@ func TestValidate(t *testing.T) {
 		) {
 			c.Layers[1].BackwardOverhead = math.Inf(1)
 		},
-		"layers[1].weight: NaN is not finite":                                        func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
-		"layers[1].saved: 3 is below activation 4":                                   func(c *chain.Chain) { c.Layers[1].Saved = 3 },
-		"layers[1].weight: 0.5 is not a whole number":                                func(c *chain.Chain) { c.Layers[1].Weight = 0.5 },
-		"input.gradient: 6.5 is not a whole number of the unit of sizes, 0.01 bytes": func(c *chain.Chain) { c.Input.Gradient, c.Unit = 6.5, 2 },
-		"layers: all sizes together are 1.00":                                        func(c *chain.Chain) { c.Layers[0].Weight = 1e15 },
+		"layers[1].weight: NaN is not finite":                                             func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
+		"layers[1].saved: 3 is below activation 4":                                        func(c *chain.Chain) { c.Layers[1].Saved = 3 },
+		"layers[1].weight: 0.5 is not an integer":                                         func(c *chain.Chain) { c.Layers[1].Weight = 0.5 },
+		"input.gradient: 6.5 is not an integer multiple of the unit of sizes, 0.01 bytes": func(c *chain.Chain) { c.Input.Gradient, c.Unit = 6.5, 2 },
+		"layers: all sizes together are 1.00":                                             func(c *chain.Chain) { c.Layers[0].Weight = 1e15 },
 	})
 }
 

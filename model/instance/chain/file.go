@@ -150,7 +150,7 @@ func (c *Chain) Validate() error {
 		if x := l.CheckpointOverhead; x != 0 && (x < low || x > high) {
 			return strictjson.Wrong(fmt.Sprintf("layers[%d].checkpoint_overhead", i),
 				"%v is not between forward_overhead %v and forward_overhead + saved - activation %v: a forward that keeps less needs less in all, "+
-					"but not beside what it keeps",
+					"but not together with what it keeps",
 				c.Unit.Bytes(x), c.Unit.Bytes(low), c.Unit.Bytes(high))
 		}
 	}
@@ -168,7 +168,7 @@ func (l *Layer) validate(path string) error {
 		at := fmt.Sprintf("%s.recompute[%d]", path, k)
 		switch {
 		case r.Name == "" || r.Name == "none" || slices.ContainsFunc(l.Recompute[:k], func(x Recomputation) bool { return x.Name == r.Name }):
-			return strictjson.Wrong(at+".name", "%q; each way has a name of its own, and none is to compute nothing again", r.Name)
+			return strictjson.Wrong(at+".name", "%q; each option has a name of its own, and none stands for recomputing nothing", r.Name)
 		case !(r.ForwardTime >= 0) || math.IsInf(r.ForwardTime, 0):
 			return strictjson.Wrong(at+".forward_time", "%v; it is a number of seconds from 0 on", r.ForwardTime)
 		}

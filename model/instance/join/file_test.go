@@ -80,7 +80,7 @@ var bad = []testfile.Bad{
 	{"no branches", `"branches": [4, 10, 0],`, ``, "1: branches: a join needs at least one branch; it lists the length of each", false},
 	{"empty branches", `[4, 10, 0]`, `[]`, "4: branches: a join needs at least one branch", false},
 	{"negative length", `[4, 10, 0]`, `[4, -10, 0]`, "4: branches[1]: -10 is negative; it is the number of forwards of the branch", false},
-	{"half a length", `[4, 10, 0]`, `[4, 10.5, 0]`, "4: branches[1]: 10.5 where a whole number is needed", false},
+	{"half a length", `[4, 10, 0]`, `[4, 10.5, 0]`, "4: branches[1]: 10.5 where an integer is needed", false},
 	{"long branch", `[4, 10, 0]`, `[4, 10000001, 0]`, "4: branches[1]: the branches have more than 10000000 forwards together", false},
 	{"long branches", `[4, 10, 0]`, `[4, 9999990, 7]`, "4: branches[2]: the branches have more than 10000000 forwards together", true},
 	{"negative slots", `"slots": 9`, `"slots": -9`, "5: slots: -9 is negative; leave it out", false},

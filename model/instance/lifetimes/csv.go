@@ -65,7 +65,7 @@ func ReadPlacedCSV(r io.Reader, name string) (*Lifetimes, []float64, error) {
 		}
 	}
 	if err == nil && !slices.ContainsFunc(offsets, func(x float64) bool { return !math.IsNaN(x) }) {
-		err = fmt.Errorf("%s: there is no offset of any buffer; a placement has a column offset", name)
+		err = fmt.Errorf("%s: no buffer has an offset; a placement has a column offset", name)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ func (t *table) header(header []string) error {
 	for k, field := range header {
 		column, known := columns[strings.TrimSpace(strings.TrimPrefix(field, "\ufeff"))]
 		if _, twice := t.column[column]; twice || !known {
-			return fmt.Errorf("%s:1: column %q is unknown or there twice; the header is id,lower,upper,size, and alignment, gaps, offset if "+
+			return fmt.Errorf("%s:1: column %q is unknown or given twice; the header is id,lower,upper,size, and alignment, gaps, offset if "+
 				"there are any", t.name, field)
 		}
 		t.column[column] = k
@@ -164,7 +164,7 @@ func (t *table) header(header []string) error {
 func integer(column, field string) (int64, error) {
 	x, err := strconv.ParseInt(strings.TrimSpace(field), 10, 64)
 	if err != nil || x < -MaxInstant || x > MaxInstant {
-		return 0, fmt.Errorf("%s: %q is not a whole number up to %d", column, field, int64(MaxInstant))
+		return 0, fmt.Errorf("%s: %q is not an integer up to %d", column, field, int64(MaxInstant))
 	}
 	return x, nil
 }
@@ -211,7 +211,7 @@ func (t *table) gaps(b *Buffer, text string) (gaps []Interval, err error) {
 		}
 		from, to, ok := strings.Cut(field, "-")
 		if !ok {
-			return nil, fmt.Errorf("gaps: %q is no gap; they are written LOWER-UPPER, with blanks between them", field)
+			return nil, fmt.Errorf("gaps: %q is not a gap; gaps are written LOWER-UPPER, with blanks between them", field)
 		}
 		lower, err := integer("gaps", from)
 		if err != nil {

@@ -157,7 +157,7 @@ var format = testfile.Format[*lifetimes.Lifetimes]{
 		{Name: "no buffers", Old: `"buffers": [
     {"id": "a", "lower": 0, "upper": 3, "size": 4},
     {"id": 7, "lower": -2, "upper": 9, "size": 0}
-  ],`, New: `"buffers": [],`, Want: "4: buffers: there has to be at least one buffer"},
+  ],`, New: `"buffers": [],`, Want: "4: buffers: at least one buffer is needed"},
 		{Name: "no id", Old: `"id": "a", `, New: ``, Want: "5: buffers[0]: id is missing"},
 		{Name: "empty id", Old: `"a"`, New: `""`, Want: "5: buffers[0].id: the id is empty"},
 		{Name: "no upper", Old: `"upper": 3, `, New: ``, Want: "5: buffers[0]: lower or upper is missing"},
@@ -215,13 +215,13 @@ func TestCSV(t *testing.T) {
 		"empty":         {"", "f.csv: the file is empty"},
 		"no size":       {"id,lower,upper\n", `f.csv:1: column "size" is missing`},
 		"unknown":       {"id,lower,upper,size,colour\n", `f.csv:1: column "colour" is unknown`},
-		"twice":         {"id,lower,begin,upper,size\n", `f.csv:1: column "begin" is unknown or there twice`},
-		"a word":        {"id,lower,upper,size\nb1,0,3,x\n", `f.csv:2: size: "x" is not a whole number`},
+		"twice":         {"id,lower,begin,upper,size\n", `f.csv:1: column "begin" is unknown or given twice`},
+		"a word":        {"id,lower,upper,size\nb1,0,3,x\n", `f.csv:2: size: "x" is not an integer`},
 		"too few":       {"id,lower,upper,size\nb1,0,3\n", `f.csv: record on line 2: wrong number of fields`},
 		"gap at an end": {"id,lower,upper,size,gaps\nb1,0,5,4,3-5\nb2,1,9,4,1-2 2-3\n", ""},
 		"window":        {"id,lower,upper,size,gaps\nb1,0,3,4,1-2@0:2\n", `f.csv:2: gaps: "1-2@0:2" keeps a window of addresses`},
 		"long gap":      {"id,lower,upper,size,gaps\nb1,0,3,4,1-4\n", `f.csv:2: gaps: 1-4 is empty or not within`},
-		"no gap":        {"id,lower,upper,size,gaps\nb1,0,3,4,1\n", `f.csv:2: gaps: "1" is no gap`},
+		"no gap":        {"id,lower,upper,size,gaps\nb1,0,3,4,1\n", `f.csv:2: gaps: "1" is not a gap`},
 		"hint":          {"id,lower,upper,size,hint\nb1,0,3,4,1\n", `f.csv:1: column hint: no method`},
 		"no alignment":  {"id,lower,upper,size,alignment\nb1,0,3,4,0\n", `f.csv:2: alignment: 0; it is at least 1`},
 		"pins overlap": {
@@ -232,7 +232,7 @@ func TestCSV(t *testing.T) {
 			"id,lower,upper,size,alignment,offset\nx,0,4,64,64,32\n",
 			`f.csv: buffers[0].offset: buffer "x" is pinned to 32, which is no multiple of its alignment, 64`,
 		},
-		"no buffers":     {"id,lower,upper,size\n", `f.csv: buffers: there has to be`},
+		"no buffers":     {"id,lower,upper,size\n", `f.csv: buffers: at least one buffer`},
 		"empty lifetime": {"id,lower,upper,size\nb1,3,3,4\n", `f.csv: buffers[0].upper: 3 is not after lower`},
 	} {
 		l, err := lifetimes.ReadCSV(strings.NewReader(x.text), "f.csv")
@@ -295,7 +295,7 @@ func TestStructuredCSV(t *testing.T) {
 		t.Errorf("a placement: %v, %+v at %v", err, placed, offsets)
 	}
 	if _, _, err = lifetimes.ReadPlacedCSV(strings.NewReader("id,lower,upper,size\nx,0,4,64\n"), "f.csv"); err == nil ||
-		!strings.Contains(err.Error(), "no offset") {
+		!strings.Contains(err.Error(), "has an offset") {
 		t.Errorf("a placement without offsets: %v", err)
 	}
 }
@@ -317,7 +317,7 @@ func TestSchema(t *testing.T) { format.Schema(t) }
 func TestWriteErrors(t *testing.T) {
 	l := smallLifetimes()
 	l.Buffers[0].Size = 0.5
-	format.WriteErrors(t, smallLifetimes(), l, "lifetimes toy: buffers[0].size: 0.5 is not a whole number of the unit of sizes, 1 bytes")
+	format.WriteErrors(t, smallLifetimes(), l, "lifetimes toy: buffers[0].size: 0.5 is not an integer multiple of the unit of sizes, 1 bytes")
 }
 
 // random generates valid lifetimes.

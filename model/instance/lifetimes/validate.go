@@ -20,7 +20,7 @@ import (
 // O(pinned²).
 func (l *Lifetimes) Validate() error {
 	if len(l.Buffers) == 0 {
-		return strictjson.Wrong("buffers", "there has to be at least one buffer")
+		return strictjson.Wrong("buffers", "at least one buffer is needed")
 	}
 	total, err := l.checkPools()
 	if err != nil {
@@ -40,7 +40,7 @@ func (l *Lifetimes) Validate() error {
 		lost += float64(max(x.Align, l.Align)) * l.Unit.PerByte()
 	}
 	if l.Align < 0 || lost >= platform.MaxTotal {
-		return strictjson.Wrong("align", "%d for %d buffers: it is at least 1 byte, and what is lost by it stays below %g units", l.Align,
+		return strictjson.Wrong("align", "%d for %d buffers: it is at least 1 byte, and the space that it wastes is less than %g units", l.Align,
 			len(l.Buffers), platform.MaxTotal)
 	}
 	if err := strictjson.CheckTotal("buffers", total, l.Unit); err != nil {

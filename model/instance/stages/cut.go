@@ -48,12 +48,12 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; the former is from 0 to below 1, the latter to 1",
 			ErrCut, o.Weight, o.WeightMemory)
 	case o.Recompute != nil && len(o.Recompute) != o.Stages:
-		return nil, fmt.Errorf("%w: of %d stages it is said whether they compute forward again; there are %d", ErrCut, len(o.Recompute), o.Stages)
+		return nil, fmt.Errorf("%w: recomputation is set for %d stages; there are %d", ErrCut, len(o.Recompute), o.Stages)
 	case o.Send != nil && (len(o.Send) != o.Stages || !(o.SendShare >= 0 && o.SendShare <= 1) || !(o.HostBandwidth > 0)):
-		return nil, fmt.Errorf("%w: of %d stages it is said whether they send %g of what they keep to the host, at %g bytes/s; there are %d, "+
+		return nil, fmt.Errorf("%w: offloading of %[2]g of the kept values at %[3]g bytes/s is set for %[1]d stages; there are %[4]d, "+
 			"a share is from 0 to 1, and a bandwidth above 0", ErrCut, len(o.Send), o.SendShare, c.Unit.Bytes(o.HostBandwidth), o.Stages)
 	case !(o.Copies >= 0) || o.Copies != math.Trunc(o.Copies):
-		return nil, fmt.Errorf("%w: %g copies of the weights; it is a whole number from 0 on", ErrCut, o.Copies)
+		return nil, fmt.Errorf("%w: %g copies of the weights; it is an integer ≥ 0", ErrCut, o.Copies)
 	}
 	ends := balance(c, o.Stages)
 	p := &Partition{

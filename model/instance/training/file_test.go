@@ -98,7 +98,7 @@ var bad = []testfile.Bad{
 	{"no id", `"id": "h", `, ``, "8: storages[1]: id is missing", false},
 	{"empty id", `"id": "h"`, `"id": ""`, "8: storages[1].id: the id is empty", false},
 	{"id twice", `"id": "h"`, `"id": "w"`, `8: storages[1].id: "w" is the id of storages[0] already`, true},
-	{"null id", `"id": "h"`, `"id": null`, "8: storages[1].id: an id is a text or a whole number from 0 on", false},
+	{"null id", `"id": "h"`, `"id": null`, "8: storages[1].id: an id is a text or an integer ≥ 0", false},
 	{"no bytes", `, "bytes": 11`, ``, `8: storages[1]: bytes is missing; storage "h" needs a size`, false},
 	{"negative bytes", `"bytes": 11`, `"bytes": -11`, "8: storages[1].bytes: -11 is negative", false},
 	{
@@ -120,9 +120,9 @@ var bad = []testfile.Bad{
 	},
 	{"negative workspace", `"workspace": 1`, `"workspace": -1`, "13: nodes[0].workspace: -1 is negative", false},
 	{"empty layer", `"layer": "b0"`, `"layer": ""`, "13: nodes[0].layer: the id is empty", false},
-	{"half a layer", `"layer": "b0"`, `"layer": 0.5`, "13: nodes[0].layer: an id is a text or a whole number", false},
+	{"half a layer", `"layer": "b0"`, `"layer": 0.5`, "13: nodes[0].layer: an id is a text or an integer", false},
 	{"reads nothing known", `"reads": ["w"]`, `"reads": ["v"]`, `13: nodes[0].reads[0]: there is no storage with id "v"`, true},
-	{"reads an object", `"reads": ["w"]`, `"reads": [{}]`, `13: nodes[0].reads[0]: an id is a text or a whole number`, false},
+	{"reads an object", `"reads": ["w"]`, `"reads": [{}]`, `13: nodes[0].reads[0]: an id is a text or an integer`, false},
 	{"reads twice", `"reads": ["w"]`, `"reads": ["w", "w"]`, `13: nodes[0].reads[1]: storage "w" stands twice in the list`, false},
 	{
 		"reads what comes later", `"reads": ["w"]`, `"reads": ["w", "dw"]`,
@@ -186,13 +186,13 @@ func TestWriteErrors(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	format.Validate(t, smallGraph, map[string]func(*training.Graph){
-		"nodes: a graph needs":                         func(g *training.Graph) { g.Nodes = nil },
-		"samples: -1 is negative":                      func(g *training.Graph) { g.Samples = -1 },
-		"input: NaN is not finite":                     func(g *training.Graph) { g.Input = math.NaN() },
-		"storages[1].id: the id is empty":              func(g *training.Graph) { g.Storages[1].ID = "" },
-		`storages[1].kind: "" is unknown`:              func(g *training.Graph) { g.Storages[1].Kind = "" },
-		"storages[1].bytes: 0.5 is not a whole number": func(g *training.Graph) { g.Storages[1].Bytes = 0.5 },
-		"storages: all sizes together are 1.00":        func(g *training.Graph) { g.Storages[1].Bytes = 1e15 },
+		"nodes: a graph needs":                     func(g *training.Graph) { g.Nodes = nil },
+		"samples: -1 is negative":                  func(g *training.Graph) { g.Samples = -1 },
+		"input: NaN is not finite":                 func(g *training.Graph) { g.Input = math.NaN() },
+		"storages[1].id: the id is empty":          func(g *training.Graph) { g.Storages[1].ID = "" },
+		`storages[1].kind: "" is unknown`:          func(g *training.Graph) { g.Storages[1].Kind = "" },
+		"storages[1].bytes: 0.5 is not an integer": func(g *training.Graph) { g.Storages[1].Bytes = 0.5 },
+		"storages: all sizes together are 1.00":    func(g *training.Graph) { g.Storages[1].Bytes = 1e15 },
 		`storages[4]: no node writes storage "x"`: func(
 			g *training.Graph,
 		) {

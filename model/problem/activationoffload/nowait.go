@@ -25,7 +25,7 @@ type Unfit struct {
 }
 
 func (e *Unfit) Error() string {
-	s := fmt.Sprintf("offload: %s lacks %.15g bytes when all chosen activations that can be away are away", e.Op, e.Short)
+	s := fmt.Sprintf("offload: %s lacks %.15g bytes when all chosen activations that can be on the host are there", e.Op, e.Short)
 	if e.Waits >= 0 {
 		s = fmt.Sprintf("offload: %s lacks %.15g bytes, and next in the order of transfers is abar_%d, which cannot move yet: transfer "+
 			"others before", e.Op, e.Short, e.Waits)
@@ -102,7 +102,7 @@ func (s *NoWait) set(ch Choice) error {
 	for _, i := range ch.Offload {
 		switch {
 		case i < 0 || i >= s.in.N:
-			return fmt.Errorf("%w: abar_%d is offloaded, there are abar_0 to abar_%d to choose from", ErrChoice, i, s.in.N-1)
+			return fmt.Errorf("%w: abar_%d is offloaded, the choices are abar_0 to abar_%d", ErrChoice, i, s.in.N-1)
 		case chosen[i]:
 			return fmt.Errorf("%w: abar_%d is offloaded twice, once is enough", ErrChoice, i)
 		}

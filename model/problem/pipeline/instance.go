@@ -139,12 +139,12 @@ func check(c *chain.Chain, p platform.Platform, model string) error {
 		}
 		for _, x := range []float64{l.Activation, l.Gradient, l.Weight, c.Input.Activation, c.Input.Gradient} {
 			if !(x >= 0) || x != math.Trunc(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("%w: layer %d of chain %q has size %v, sizes must be whole and not negative", ErrChain, i+1, c.Name, x)
+				return fmt.Errorf("%w: layer %d of chain %q has size %v, sizes must be integers and not negative", ErrChain, i+1, c.Name, x)
 			}
 		}
 	}
 	if !(c.TotalTime() > 0) {
-		return fmt.Errorf("%w: no layer of chain %q takes any time, a period would be 0", ErrChain, c.Name)
+		return fmt.Errorf("%w: every layer of chain %q has zero duration, so that a period would be 0", ErrChain, c.Name)
 	}
 	switch {
 	case p.Processors < 1:

@@ -109,8 +109,8 @@ func TestRefused(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{func(c *chain.Chain, _ *platform.Platform) { c.Layers[0].Weight = 0.5 }, view.ErrChain, "must be whole"},
-		{func(c *chain.Chain, _ *platform.Platform) { c.Input.Gradient = math.Inf(1) }, view.ErrChain, "must be whole"},
+		{func(c *chain.Chain, _ *platform.Platform) { c.Layers[0].Weight = 0.5 }, view.ErrChain, "must be integers"},
+		{func(c *chain.Chain, _ *platform.Platform) { c.Input.Gradient = math.Inf(1) }, view.ErrChain, "must be integers"},
 		{func(c *chain.Chain, _ *platform.Platform) { c.Layers[0].Weight = 1 << 52 }, view.ErrPlatform, "2^53"},
 		{func(c *chain.Chain, _ *platform.Platform) { c.Layers[1].BackwardTime = -1 }, view.ErrChain, "times"},
 		{func(_ *chain.Chain, p *platform.Platform) { p.Processors = 0 }, view.ErrPlatform, "0 processors"},

@@ -34,7 +34,7 @@ func (v *View) LeastBound() (memory float64, why string) {
 		need(v.ForwardNeed(l, v.N), "F", l, "needs its input and its output before the first backward")
 		need(v.saved(l), "F_all", l, "has to save what the backward needs, then or before other backwards")
 		if l < v.N {
-			need(v.inputAgain(l), "B", l, "needs its input, kept during the backward before or computed again")
+			need(v.inputAgain(l), "B", l, "needs its input, kept during the previous backward or recomputed")
 		}
 	}
 	return memory, fmt.Sprintf("%s_%d %s", op, at, reason)

@@ -207,7 +207,7 @@ func (b *bounds) memory() (bytes float64, why string) {
 	for x := range v.N {
 		here := b.during(x, sure, false)
 		if here > bytes || x == 0 {
-			bytes, why = here, fmt.Sprintf("%s with what it reads and what cannot be computed again", name(x))
+			bytes, why = here, fmt.Sprintf("%s with its inputs and the values that cannot be recomputed", name(x))
 		}
 		if !v.Once[x] {
 			continue

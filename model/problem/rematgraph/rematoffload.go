@@ -27,7 +27,7 @@ func (v *View) LinkedLeast() (bytes float64, why string) {
 	sure := make([]bool, v.M)
 	for x := range v.N {
 		if here := b.during(x, sure, true); here > bytes || x == 0 {
-			bytes, why = here, fmt.Sprintf("%s with what it reads and what can neither be moved nor computed again", v.Graph.Nodes[x].ID)
+			bytes, why = here, fmt.Sprintf("%s with its inputs and the values that can be neither offloaded nor recomputed", v.Graph.Nodes[x].ID)
 		}
 	}
 	end := v.Graph.Input
@@ -88,7 +88,7 @@ func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	for _, p := range all {
 		if bound := plan.RoundDown(l.boundAt(p.node, memory), linkedRoundings); bound > out.Seconds {
 			out.Seconds, out.Node = bound, p.node
-			out.Why = fmt.Sprintf("what does not fit in memory beside %s is moved or computed again", v.Graph.Nodes[p.node].ID)
+			out.Why = fmt.Sprintf("values that do not fit in memory during %s are offloaded or recomputed", v.Graph.Nodes[p.node].ID)
 		}
 	}
 	return out

@@ -119,7 +119,7 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 	r.solve(0)
 	c.knapsack(0)
 	return TimeBound{
-		Node: worst.node, Why: fmt.Sprintf("what does not fit in memory beside %s is computed again", b.v.Graph.Nodes[worst.node].ID),
+		Node: worst.node, Why: fmt.Sprintf("values that do not fit in memory during %s are recomputed", b.v.Graph.Nodes[worst.node].ID),
 		Again: [][]int{c.again, r.less, r.more},
 	}, worst.time
 }

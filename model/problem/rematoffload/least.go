@@ -34,7 +34,7 @@ func MinMemoryReason(c *chain.Chain) string {
 func (v *Instance) low() (low float64, why string) {
 	takes := func(memory float64, format string, l int) {
 		if memory > low || why == "" {
-			low, why = memory, "where all is computed again for each backward, "+fmt.Sprintf(format, l)
+			low, why = memory, "where everything is recomputed for each backward, "+fmt.Sprintf(format, l)
 		}
 	}
 	forward, first := 0.0, 0 // maximum over F_1 .. F_ℓ-1, and where it is attained
@@ -47,9 +47,9 @@ func (v *Instance) low() (low float64, why string) {
 		if l > 1 {
 			beside += v.A[l-1]
 		}
-		takes(forward+gradient, "F_%d needs its input and its output beside a_0 and a gradient", first)
-		takes(beside+v.NeedAll(l)+gradient, "F_all_%d needs its input and what its backward needs beside a_0 and a gradient", l)
-		takes(beside+v.NeedBackward(l), "B_%d needs its input, what F_all saves and two gradients beside a_0", l)
+		takes(forward+gradient, "F_%d needs its input and its output in addition to a_0 and a gradient", first)
+		takes(beside+v.NeedAll(l)+gradient, "F_all_%d needs its input and what its backward needs in addition to a_0 and a gradient", l)
+		takes(beside+v.NeedBackward(l), "B_%d needs its input, what F_all saves and two gradients in addition to a_0", l)
 		if x := beside + v.A[l] + v.OC[l]; x > forward || l == 1 {
 			forward, first = x, l
 		}

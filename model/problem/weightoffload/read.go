@@ -11,7 +11,7 @@ import (
 )
 
 // ErrPlan is wrapped by the error of Read for an invalid plan.
-var ErrPlan = errors.New("no plan of weight offloading")
+var ErrPlan = errors.New("not a plan of weight offloading")
 
 // Read returns the normal form of a plan. The schedule is valid if the plan is; of invalid plans it
 // rejects what it cannot represent. Events closer than plan.Tolerance of the period are ties.
@@ -19,7 +19,7 @@ var ErrPlan = errors.New("no plan of weight offloading")
 func (in *Instance) Read(p *plan.Plan) (*Schedule, error) {
 	switch {
 	case p == nil || p.Problem != plan.WeightOffload:
-		return nil, fmt.Errorf("%w: it is of another problem than %s", ErrPlan, plan.WeightOffload)
+		return nil, fmt.Errorf("%w: it is a plan of another problem than %s", ErrPlan, plan.WeightOffload)
 	case p.Period == nil || !(*p.Period > 0):
 		return nil, fmt.Errorf("%w: it has no period", ErrPlan)
 	}

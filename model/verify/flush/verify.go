@@ -180,7 +180,7 @@ func (v *flushReplay) read(k int) {
 	}
 	name := flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}
 	if first, twice := v.at[name]; twice {
-		v.broken(plan.RuleRepeated, k, o.Start, 0, "ops[%d], %s, is ops[%d] again", k, o, first)
+		v.broken(plan.RuleRepeated, k, o.Start, 0, "ops[%d], %s, repeats ops[%d]", k, o, first)
 		return
 	}
 	v.at[name] = k

@@ -25,7 +25,7 @@ import (
 func Line(in plan.Instance, p *plan.Plan) (*chain.Chain, error) {
 	if c := plan.As[*chain.Chain](in); c != nil {
 		if p != nil && p.Order != nil {
-			return nil, fmt.Errorf("%w: there is an order of nodes; the layers of a chain have one", plan.ErrUnreadable)
+			return nil, fmt.Errorf("%w: the plan has an order of nodes, but the layers of a chain are already ordered", plan.ErrUnreadable)
 		}
 		if p != nil {
 			c = c.Count(p.Platform.Model)

@@ -51,7 +51,7 @@ func TestReplicas(t *testing.T) {
 		"k is no multiple":  {func(p *plan.Plan) { p.K = 1 }, "must be a multiple"},
 		"negative":          {func(p *plan.Plan) { p.Allocation[0].Replicas = -1 }, "-1 replicas"},
 		"the other replica": {func(p *plan.Plan) { p.Ops[0].Resource = "gpu1" }, "has layer 1 on gpu0"},
-		"no AR":             {func(p *plan.Plan) { p.Ops = p.Ops[:5] }, "AR_1 is there 1 times"},
+		"no AR":             {func(p *plan.Plan) { p.Ops = p.Ops[:5] }, "AR_1 occurs 1 times"},
 		"AR during B":       {func(p *plan.Plan) { p.Ops[2].Start, p.Ops[2].End = 1, 2 }, "before B_1^0"},
 		"AR too short":      {func(p *plan.Plan) { p.Ops[2].End = 2.5 }, "the instance says 1 s"},
 		"period too short":  {func(p *plan.Plan) { *p.Period = 2.5 }, "before AR_1^0 ends"},

@@ -441,11 +441,11 @@ func (v *pattern) checkSteps() bool {
 		case n < v.k && v.k == 1:
 			v.broken(plan.RuleMissing, -1, 1, "%s_%d is missing", s.op, s.layer)
 		case n < v.k:
-			v.broken(plan.RuleMissing, -1, float64(v.k-n), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n, v.k,
-				v.k)
+			v.broken(plan.RuleMissing, -1, float64(v.k-n), "%s_%d occurs %d times; in a %d-periodic pattern it occurs %d times", s.op, s.layer, n,
+				v.k, v.k)
 		case n > v.k:
 			t := slices.MaxFunc(s.turns, func(a, b turn) int { return cmp.Compare(a.Op, b.Op) })
-			v.broken(plan.RuleRepeated, t.Op, float64(n-v.k), "%s_%d is there %d times; in a %d-periodic pattern it is %d times", s.op, s.layer, n,
+			v.broken(plan.RuleRepeated, t.Op, float64(n-v.k), "%s_%d occurs %d times; in a %d-periodic pattern it occurs %d times", s.op, s.layer, n,
 				v.k, v.k)
 		default:
 			complete = v.checkShifts(s) && complete

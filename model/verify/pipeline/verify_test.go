@@ -239,7 +239,7 @@ func TestPatternMutations(t *testing.T) {
 		{
 			"repeated", func(_ *chain.Chain, p *plan.Plan) { p.Ops = append(p.Ops, patternOp("F", 1, "gpu0", 4, 5, 0)) },
 			[]string{plan.RuleRepeated},
-			"F_1 is there 2 times; in a 1-periodic pattern it is 1 times",
+			"F_1 occurs 2 times; in a 1-periodic pattern it occurs 1 times",
 		},
 		{
 			"on the other GPU", func(_ *chain.Chain, p *plan.Plan) { p.Ops[0].Resource = "gpu1" },
@@ -334,7 +334,7 @@ func TestPatternMutations(t *testing.T) {
 		}, []string{plan.RuleNoCut, plan.RuleNoCut}, "CF_1^0 sends from gpu0 to itself: layers 1 and 2 are both there"},
 		{
 			"k", func(_ *chain.Chain, p *plan.Plan) { p.K = 2 }, slices.Repeat([]string{plan.RuleMissing}, 6),
-			"B_1 is there 1 times; in a 2-periodic pattern it is 2 times",
+			"B_1 occurs 1 times; in a 2-periodic pattern it occurs 2 times",
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func newChecker(l *lifetimes.Lifetimes, p *plan.Plan) (*checker, error) {
 		case !math.IsNaN(v.at[i]):
 			v.broken(plan.RuleTwice, 0, 0, "buffer %q has a second offset", o.ID)
 		case !(o.Offset >= 0) || o.Offset != math.Trunc(o.Offset) || o.Offset >= 2*platform.MaxTotal:
-			v.broken(plan.RuleOffset, 0, 0, "the offset of buffer %q is %g; it is a whole number from 0 on", o.ID, l.Unit.Bytes(o.Offset))
+			v.broken(plan.RuleOffset, 0, 0, "the offset of buffer %q is %g; it is an integer ≥ 0", o.ID, l.Unit.Bytes(o.Offset))
 		default:
 			v.at[i] = o.Offset
 		}

@@ -458,7 +458,7 @@ func (v *offloadReplay) startForward(k int) bool {
 	o := &v.Plan.Ops[k]
 	x := &v.chain.Layers[o.Layer-1]
 	if v.activation && v.begunF[o.Layer] {
-		v.Broken(plan.RuleTwice, k, x.ForwardTime, "F_%d runs a second time; nothing is computed again in %s", o.Layer, v.Plan.Problem)
+		v.Broken(plan.RuleTwice, k, x.ForwardTime, "F_%d runs a second time; %s allows no recomputation", o.Layer, v.Plan.Problem)
 		return false
 	}
 	v.begunF[o.Layer] = true

@@ -191,7 +191,7 @@ func (v *weightCycle) checkComputations() {
 			return
 		}
 		for _, a := range arcs[1:] {
-			v.broken(plan.RuleRepeated, a.Op, a.Start, 0, "%s_%d is there a second time; each computation runs once a period", kind, i+1)
+			v.broken(plan.RuleRepeated, a.Op, a.Start, 0, "%s_%d occurs a second time; each computation runs once a period", kind, i+1)
 		}
 		order = append(order, arcs[0])
 		all = append(all, arcs...)

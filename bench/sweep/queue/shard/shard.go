@@ -68,9 +68,9 @@ func Parse(text string) (Shard, error) {
 	n, err2 := strconv.Atoi(of)
 	switch {
 	case !ok || err1 != nil || err2 != nil:
-		return Shard{}, solve.InputError(fmt.Errorf("shard %q: two whole numbers are needed, as in 2/16", text))
+		return Shard{}, solve.InputError(fmt.Errorf("shard %q: two integers are needed, as in 2/16", text))
 	case n < 1:
-		return Shard{}, solve.InputError(fmt.Errorf("shard %q: there is at least one shard", text))
+		return Shard{}, solve.InputError(fmt.Errorf("shard %q: at least one shard is needed", text))
 	case i < 1 || i > n:
 		return Shard{}, solve.InputError(fmt.Errorf("shard %q: shards are numbered from 1: 1/%d to %d/%d", text, n, n, n))
 	}
@@ -95,7 +95,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return 0, solve.InputError(fmt.Errorf("environment variable %s is %q: a whole number from 0 is needed; --shard I/N stands above it",
+			return 0, solve.InputError(fmt.Errorf("environment variable %s is %q: an integer ≥ 0 is needed; --shard I/N overrides it",
 				name, text))
 		}
 		return n, nil
