@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/fragmentation"
+	"workbench/bench/solve/method"
 	"workbench/model/importer/torchcsv"
 	"workbench/model/importer/torchsnapshot"
 	"workbench/model/importer/torchtags"
@@ -81,8 +83,8 @@ func newExport(s streams) *cli.Command {
 		names = append(names, x.name)
 		description += "\n  " + x.name + "  " + x.what
 	}
-	description += "\n  megatron, torchtitan, deepspeed  cut and recomputation of a plan of layout" +
-		"\n  layout  the same, with the schedule, as a layout/v1 document"
+	description += "\n  megatron, torchtitan, deepspeed  cut of a plan of layout, and recomputation where the program has a setting for it" +
+		"\n  layout  cut, recomputation and schedule of it, as a layout/v1 document"
 	return &cli.Command{
 		Name:        "export",
 		Usage:       "write a plan, or lifetimes, in the format of another program",
@@ -115,7 +117,11 @@ func newExport(s streams) *cli.Command {
 					if err != nil {
 						return err
 					}
-					return solve.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
+					err = emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) })
+					if err == nil && x.name == "torch-csv" && p.Recompute != nil {
+						_, err = fmt.Fprintln(s.err, "workbench: "+method.LayoutScheduleNote)
+					}
+					return solve.InputError(err)
 				}
 				if to == "" {
 					return usagef("export: --to is needed: %s", strings.Join(names, ", "))

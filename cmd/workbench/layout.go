@@ -108,9 +108,13 @@ func exportLayout(s streams, a []string, to, out string) (done bool, err error) 
 	if err != nil {
 		return true, solve.InputError(err)
 	}
-	text, err := method.LayoutFor(f, to)
+	text, note, err := method.LayoutFor(f, to)
 	if err != nil {
 		return true, solve.InputError(err)
 	}
-	return true, emit(s, out, text)
+	if err := emit(s, out, text); err != nil || note == "" {
+		return true, err
+	}
+	_, err = fmt.Fprintln(s.err, "workbench: "+note)
+	return true, err
 }

@@ -216,7 +216,7 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 			return err
 		}
 	}
-	if o.open && best != nil && best.Layout == nil {
+	if o.open && best != nil {
 		if err := writePage(s, pageOf(o.out), spec, o.out); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 	render.Strategies(s.out, r, o.gpu)
 	if best != nil && o.out != "" {
 		next := "show " + o.out + " --html plan.html"
-		if best.Layout != nil {
+		if best.Result.Plan.Recompute != nil { // a layout
 			next = "export " + o.out + " --to megatron (torchtitan, deepspeed, torch-csv)"
 		}
 		fmt.Fprintf(s.out, "wrote %s (%s); next: workbench %s\n", o.out, best.Strategy, next)

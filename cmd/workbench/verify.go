@@ -13,6 +13,7 @@ import (
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
+	"workbench/model/instance/layout"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/verify"
@@ -97,6 +98,11 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 	}
 	defer f.Close()
 	p, err := plan.Read(f, name)
+	if err != nil {
+		if data, failed := os.ReadFile(name); failed == nil && layout.Is(data) {
+			return nil, usagef("%s has no instance and no times, as layout/v1 has none: verify the plan that it was exported from", name)
+		}
+	}
 	return p, solve.InputError(err)
 }
 

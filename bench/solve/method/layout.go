@@ -225,48 +225,41 @@ func layoutPlan(in *layout.Instance, found *heuristics.Found, name string) *plan
 }
 
 // Layout lays out a chain on the GPUs of a platform by a method, "" being exact: local search and, of few layers, all layouts. The
-// plan is replayed by the verifier. proved says that a search excluded everything better. The error wraps solve.ErrInput, is
-// a *plan.Infeasible, or wraps plan.ErrNoPlan.
+// plan is replayed by the verifier. bound holds for all layouts of the placement; proved says that a search excluded everything
+// better. The error wraps solve.ErrInput, is a *plan.Infeasible, or wraps plan.ErrNoPlan.
 func Layout(ctx context.Context, c *chain.Chain, p platform.Platform, s layout.Setting, name string,
 	g heuristics.Goal,
-) (f *file.File, proved bool, err error) {
+) (made *plan.Plan, bound solve.Bound, proved bool, err error) {
 	p.Split, p.Latency = s.Split, s.Latency
 	if s.Torch {
 		p.Runtime = stages.Torch
 	}
 	in, err := layout.New(c, p, s)
 	if err != nil {
-		return nil, false, solve.InputError(err)
+		return nil, bound, false, solve.InputError(err)
 	}
 	if name = cmp.Or(name, "exact"); layoutWorks[name] == nil {
 		var names []string
 		for _, m := range LayoutMethods() {
 			names = append(names, m.Name)
 		}
-		return nil, false, solve.InputError(fmt.Errorf("--method %q: %s", name, nearest.Hint(name, names)))
+		return nil, bound, false, solve.InputError(fmt.Errorf("--method %q: %s", name, nearest.Hint(name, names)))
 	}
-	bound := in.Bounds()[0]
-	g.Bound = bound.Value
+	best := in.Bounds()[0]
+	bound, g.Bound = proof.BySearch(best.Value, best.By), best.Value
 	found, proved, err := layOut(ctx, in, name, g)
 	if err != nil {
-		return nil, false, err
+		return nil, bound, false, err
 	}
-	made := layoutPlan(in, found, name)
+	made = layoutPlan(in, found, name)
 	report, err := verify.Verify(c, made)
 	if err == nil && !report.Valid() {
 		err = &solve.InvalidPlanError{Method: name, Report: report}
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	if f, err = LayoutFile(made, c); err != nil {
-		return nil, false, err
-	}
-	f.LayoutBound, f.Bound, f.BoundBy = found.View.Bound().Value, bound.Value, bound.By
 	if proved {
-		f.Bound, f.BoundBy = max(f.Bound, found.Objective), "enumeration of all layouts"
+		bound = proof.BySearch(max(bound.Value, found.Objective), "enumeration of all layouts")
 	}
-	return f, proved, nil
+	return made, bound, proved, err
 }
 
 // LayoutFile returns a plan of a layout as a layout/v1 document, without bounds. c names the layers; nil: they are numbered.
@@ -343,10 +336,10 @@ func LayoutText(f *file.File, proved bool) string {
 	return b.String()
 }
 
-// LayoutFor returns what writes a layout for a target: megatron, torchtitan, deepspeed, torch-csv or layout, its own format.
-func LayoutFor(f *file.File, target string) (func(io.Writer) error, error) {
+// LayoutFor returns a function that writes a layout for a target: megatron, torchtitan, deepspeed, torch-csv or layout, its own format.
+// note says what the target must be given besides; "": nothing.
+func LayoutFor(f *file.File, target string) (write func(io.Writer) error, note string, err error) {
 	text := ""
-	var err error
 	switch target {
 	case "megatron":
 		var flags []string
@@ -356,20 +349,26 @@ func LayoutFor(f *file.File, target string) (func(io.Writer) error, error) {
 			text += " " + strings.Join(flags, " ")
 		}
 	case "torchtitan":
-		text, err = f.Torchtitan()
+		text, note, err = f.Torchtitan()
+		note = "the plan also needs " + note
 	case "deepspeed":
-		text, err = f.DeepSpeed()
+		text, note, err = f.DeepSpeed()
+		note = "the plan also needs Planned(…, " + note + ")"
 	case "torch-csv":
 		for _, row := range f.Schedule {
 			text += strings.Join(row, ",") + "\n"
 		}
+		note = LayoutScheduleNote
 	case "layout":
-		return f.Write, nil
+		return f.Write, "", nil
 	default:
 		err = fmt.Errorf("--to %q: a layout is written for megatron, torchtitan, deepspeed, torch-csv or as layout/v1 (layout)", target)
 	}
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n"))
 		return err
-	}, err
+	}, note, err
 }
+
+// LayoutScheduleNote says what a schedule of torch.distributed.pipelining lacks of a layout.
+const LayoutScheduleNote = "a schedule has neither the cut nor the recomputation: --to layout lists both, by layer"

@@ -13,7 +13,6 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/problem/layout"
-	"workbench/model/proof"
 )
 
 // GPUs describes the devices of a step. A step is MicroBatches times the instance.
@@ -48,7 +47,7 @@ func (o *Options) layouts(ctx context.Context, row Row, in *solve.Instance) Row 
 		goal.Steps = 0
 	}
 	began := time.Now()
-	f, proved, err := method.Layout(ctx, c, p, layout.Setting{Split: splitOfBackward, Torch: true}, row.Method, goal)
+	made, bound, proved, err := method.Layout(ctx, c, p, layout.Setting{Split: splitOfBackward, Torch: true}, row.Method, goal)
 	row.Result = &solve.Result{Err: err, WallTime: time.Since(began).Seconds()}
 	row.Error = ""
 	switch {
@@ -65,9 +64,9 @@ func (o *Options) layouts(ctx context.Context, row Row, in *solve.Instance) Row 
 	default:
 		row.Status = solve.Feasible
 	}
-	bound := proof.BySearch(f.Bound, f.BoundBy)
-	row.Layout, row.Bound = f, &bound
-	row.set(f.Makespan, f.PeakMemory, o.reference(in))
+	made.Instance = in.Ref()
+	row.Result.Plan, row.Bound = made, &bound
+	row.set(made.Claims.Makespan, made.Converted(platform.Byte).Claims.PeakMemory, o.reference(in))
 	return row
 }
 

@@ -20,7 +20,6 @@ import (
 	"workbench/bench/solve/method"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
-	file "workbench/model/instance/layout"
 	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -99,23 +98,16 @@ type Row struct {
 	// Memory is the limit of the plan: for activations or, where weights move, for everything.
 	Memory float64 `json:"memory"`
 	// Bound is the best lower bound on the step time among plans of this strategy's problem.
-	Bound  *solve.Bound  `json:"bound"`
-	Gap    *float64      `json:"gap"`
-	Error  string        `json:"error,omitempty"`
-	Result *solve.Result `json:"-"`
-	// Layout is the plan of a pipeline; the other plans are in Result.
-	Layout    *file.File `json:"-"`
+	Bound     *solve.Bound  `json:"bound"`
+	Gap       *float64      `json:"gap"`
+	Error     string        `json:"error,omitempty"`
+	Result    *solve.Result `json:"-"`
 	problem   *solve.Problem
 	placement string
 }
 
-// Write writes the plan of a row that has one: a layout/v1 document or a plan/v1 document.
-func (row *Row) Write(w io.Writer) error {
-	if row.Layout != nil {
-		return row.Layout.Write(w)
-	}
-	return row.Result.Plan.Write(w)
-}
+// Write writes the plan of a row that has one.
+func (row *Row) Write(w io.Writer) error { return row.Result.Plan.Write(w) }
 
 // Ranking is the ranked list of strategies for a training step that does not fit.
 type Ranking struct {

@@ -125,12 +125,12 @@ func TestRankOnSeveralGPUs(t *testing.T) {
 				}
 			}
 		}
-		if row.Layout == nil {
+		if row.Problem != plan.Layout {
 			continue
 		}
 		pipelines++
-		if *row.Peak > alone.GPU || *row.Peak < 4*in.Unit().Bytes(totals.Weight)/2 || row.Layout.MicroBatches != 5 {
-			t.Errorf("%s: peak %v of %v, %d micro-batches", row.Strategy, *row.Peak, alone.GPU, row.Layout.MicroBatches)
+		if *row.Peak > alone.GPU || *row.Peak < 4*in.Unit().Bytes(totals.Weight)/2 || row.Result.Plan.Platform.MicroBatches != 5 {
+			t.Errorf("%s: peak %v of %v, %d micro-batches", row.Strategy, *row.Peak, alone.GPU, row.Result.Plan.Platform.MicroBatches)
 		}
 	}
 	if pipelines != 3 || len(r.Rows) != len(one.Rows)+3 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -138,8 +139,8 @@ func (f *File) Megatron() (layout string, flags []string, err error) {
 	return strings.Join(stages, "|"), flags, err
 }
 
-// recomputation returns Megatron's flags of recomputation, one number for all stages.
-func (f *File) recomputation() ([]string, error) {
+// recomputed returns how many layers of each stage are recomputed, by the name of the option.
+func (f *File) recomputed() map[string][]int {
 	counts := map[string][]int{}
 	at := 0
 	for k, layers := range f.Cuts {
@@ -152,6 +153,38 @@ func (f *File) recomputation() ([]string, error) {
 		at += layers
 	}
 	delete(counts, "none")
+	return counts
+}
+
+// blocksRecomputed reports whether every layer between the first and the last is recomputed in full. The error wraps [ErrTarget]
+// where some layers are recomputed but not exactly these: the target has one setting, which it names, for the blocks of all stages.
+func (f *File) blocksRecomputed(setting string) (bool, error) {
+	counts := f.recomputed()
+	if len(counts) == 0 {
+		return false, nil
+	}
+	for i, o := range f.Options {
+		want := "full"
+		if i == 0 || i == len(f.Options)-1 {
+			want = "none"
+		}
+		if o == want {
+			continue
+		}
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			list = append(list, fmt.Sprintf("%v (%s)", counts[name], name))
+		}
+		return false, fmt.Errorf("%w: the stages of %v layers recompute %s of them, and %s holds for all blocks, so that a run would need "+
+			"other memory than the plan; plan for more memory until no layer is recomputed, or write --to layout and checkpoint the layers "+
+			"that its options name", ErrTarget, f.Cuts, strings.Join(list, " and "), setting)
+	}
+	return true, nil
+}
+
+// recomputation returns Megatron's flags of recomputation, one number for all stages.
+func (f *File) recomputation() ([]string, error) {
+	counts := f.recomputed()
 	switch {
 	case len(counts) == 0:
 		return nil, nil
@@ -240,8 +273,16 @@ func expand(part string) (string, error) {
 }
 
 // Torchtitan returns module_fqns_per_model_part as JSON: the modules of each stage. The first layer is the embedding, the last the norm and
-// the output, and those between are layers.0, layers.1 and so on.
-func (f *File) Torchtitan() (string, error) {
+// the output, and those between are layers.0, layers.1 and so on. setting is what a job must set for the recomputation of the plan. The
+// error wraps [ErrTarget] where torchtitan has no such setting.
+func (f *File) Torchtitan() (text, setting string, err error) {
+	full, err := f.blocksRecomputed("torchtitan's activation_checkpoint.mode")
+	if err != nil {
+		return "", "", err
+	}
+	if setting = `activation_checkpoint.mode = "none"`; full {
+		setting = `activation_checkpoint.mode = "full"`
+	}
 	parts := make([][]string, len(f.Cuts))
 	at, n := 0, len(f.Layers)
 	for k, layers := range f.Cuts {
@@ -258,15 +299,22 @@ func (f *File) Torchtitan() (string, error) {
 		at += layers
 	}
 	data, err := json.Marshal(parts)
-	return string(data), err
+	return string(data), setting, err
 }
 
-// DeepSpeed returns the bounds of the parts of a PipelineModule and a subclass that has them. The error wraps [ErrTarget] if a GPU
-// has several stages.
-func (f *File) DeepSpeed() (string, error) {
+// DeepSpeed returns a subclass of PipelineModule with the bounds of the parts. setting is what its constructor must be given for the
+// recomputation of the plan. The error wraps [ErrTarget] if a GPU has several stages, or DeepSpeed has no such setting.
+func (f *File) DeepSpeed() (text, setting string, err error) {
 	if len(f.Cuts) != f.gpus() || !f.interleaved() {
-		return "", fmt.Errorf("%w: DeepSpeed has one stage on each GPU, and the layout %d stages on %d; solve with --placement straight",
+		return "", "", fmt.Errorf("%w: DeepSpeed has one stage on each GPU, and the layout %d stages on %d; solve with --placement straight",
 			ErrTarget, len(f.Cuts), f.gpus())
+	}
+	full, err := f.blocksRecomputed("DeepSpeed's activation_checkpoint_interval")
+	if err != nil {
+		return "", "", err
+	}
+	if setting = "activation_checkpoint_interval=0"; full {
+		setting = "activation_checkpoint_interval=1, checkpointable_layers=[the class of the blocks]"
 	}
 	parts := []int{0}
 	for _, n := range f.Cuts {
@@ -281,5 +329,5 @@ class Planned(PipelineModule):
         self.parts = %s
         stage = self._topo.get_coord(self.global_rank).pipe
         self._set_bounds(start=self.parts[stage], stop=self.parts[stage + 1])
-`, data), err
+`, data), setting, err
 }

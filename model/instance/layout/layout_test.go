@@ -44,8 +44,8 @@ func TestRoundTrips(t *testing.T) {
 		t.Fatal(stages, err)
 	}
 	var lists [][]string
-	titan, err := f.Torchtitan()
-	if err != nil || json.Unmarshal([]byte(titan), &lists) != nil {
+	titan, setting, err := f.Torchtitan()
+	if err != nil || setting != `activation_checkpoint.mode = "none"` || json.Unmarshal([]byte(titan), &lists) != nil {
 		t.Fatal(titan, err)
 	}
 	for k, run := range stages {
@@ -59,8 +59,8 @@ func TestRoundTrips(t *testing.T) {
 	if lists[0][0] != "tok_embeddings" || lists[3][7] != "output" || lists[1][0] != "layers.8" {
 		t.Error(titan)
 	}
-	speed, err := f.DeepSpeed()
-	if err != nil || !strings.Contains(speed, "self.parts = [0,9,18,27,34]") {
+	speed, setting, err := f.DeepSpeed()
+	if err != nil || setting != "activation_checkpoint_interval=0" || !strings.Contains(speed, "self.parts = [0,9,18,27,34]") {
 		t.Error(speed, err)
 	}
 }
@@ -89,8 +89,36 @@ func TestTargets(t *testing.T) {
 	if _, _, err := f.Megatron(); !errors.Is(err, layout.ErrTarget) {
 		t.Errorf("a V: %v", err)
 	}
-	if _, err := f.DeepSpeed(); !errors.Is(err, layout.ErrTarget) {
+	if _, _, err := f.DeepSpeed(); !errors.Is(err, layout.ErrTarget) {
 		t.Errorf("a V: %v", err)
+	}
+}
+
+// Programs with one setting for all blocks are given plans that recompute nothing or all blocks in full, and no other.
+func TestRecomputationIsNotDropped(t *testing.T) {
+	f := file()
+	for i := 1; i < len(f.Options)-1; i++ {
+		f.Options[i] = "full"
+	}
+	if _, setting, err := f.Torchtitan(); err != nil || setting != `activation_checkpoint.mode = "full"` {
+		t.Errorf("torchtitan: %q %v", setting, err)
+	}
+	if _, setting, err := f.DeepSpeed(); err != nil || !strings.HasPrefix(setting, "activation_checkpoint_interval=1") {
+		t.Errorf("DeepSpeed: %q %v", setting, err)
+	}
+	for _, change := range []struct {
+		layer        int
+		option, want string
+	}{{0, "full", "[9 9 9 6] (full)"}, {8, "none", "[7 9 9 6] (full)"}, {33, "full", "[8 9 9 7] (full)"}, {9, "selective", "[0 1 0 0] (selective)"}} {
+		was := f.Options[change.layer]
+		f.Options[change.layer] = change.option
+		if _, _, err := f.Torchtitan(); !errors.Is(err, layout.ErrTarget) || !strings.Contains(err.Error(), change.want) {
+			t.Errorf("torchtitan, layer %d %s: %v", change.layer, change.option, err)
+		}
+		if _, _, err := f.DeepSpeed(); !errors.Is(err, layout.ErrTarget) || !strings.Contains(err.Error(), change.want) {
+			t.Errorf("DeepSpeed, layer %d %s: %v", change.layer, change.option, err)
+		}
+		f.Options[change.layer] = was
 	}
 }
 
