@@ -47,6 +47,8 @@ const (
 	leastRepetitions = 3
 	// leastTasks of a method are tested together.
 	leastTasks = 3
+	// leastTimes is the same for what is never the same twice: the spread of fewer differences says nothing.
+	leastTimes = 5
 	// leastMethods is the number of methods from which on what all share is the machine's doing,
 	// up to a factor of mostDrift.
 	leastMethods = 5
@@ -209,6 +211,7 @@ type Ratio struct {
 
 	differences []float64 // of logarithms, ±Inf where only the sign is known
 	center      float64   // their median
+	repeated    bool      // each of them is between repetitions
 }
 
 // pair is a task that is in both nights, each with its repetitions.

@@ -555,6 +555,26 @@ func TestEdgeFollowsTheNoise(t *testing.T) {
 	}
 }
 
+// The spread of three or four times says nothing of noise: whatever they are, there is no verdict of the method. (Two real nights of
+// one program, loaded otherwise, had three tasks of 2 ms at ×1.32.)
+func TestFewTimesAreNoVerdict(t *testing.T) {
+	for tasks, want := range map[int]string{3: "~", 4: "~", 6: "worse"} {
+		draw := func(change func(*sweep.Row)) *Night {
+			n, kept := night{instances: 30, change: change}.rows(), 0
+			n.Rows = slices.DeleteFunc(n.Rows, func(r *sweep.Row) bool {
+				kept += bit(r.Task.Method == "greedy")
+				return r.Task.Method == "greedy" && kept > tasks
+			})
+			return n
+		}
+		for _, g := range nights(t, draw(nil), draw(planted("greedy", 1.4, 1)), Defaults()).Groups {
+			if got := g.Time.Verdict; g.Method == "greedy" && (g.Tasks != tasks || got != want) {
+				t.Errorf("%d of %d tasks 40 %% longer: %q, want %q", g.Tasks, tasks, got, want)
+			}
+		}
+	}
+}
+
 // All tasks of a method 7 % slower are certain and below the threshold; failed
 // runs are no longer times.
 func TestGroupThreshold(t *testing.T) {

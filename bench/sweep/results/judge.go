@@ -95,6 +95,8 @@ type noise struct {
 	decades map[int][]float64
 	all     []float64
 	center  float64
+	// repeated are the changes of tasks with repetitions in both nights, whose medians differ less.
+	repeated []float64
 }
 
 // leastDecade is how many changes a decade needs to say what its noise is.
@@ -106,12 +108,20 @@ func (m measure) noiseOf(pairs []pair) noise {
 		if d, ok := m.difference(p); ok && !m.constant(p) {
 			k := m.decade(median(m.values(p.old)))
 			n.decades[k], n.all = append(n.decades[k], d), append(n.all, d)
+			if p.repeated() {
+				n.repeated = append(n.repeated, d)
+			}
 		}
 	}
 	if len(n.all) > 0 {
 		n.center = median(n.all)
 	}
 	return n
+}
+
+// repeated reports whether both nights have enough repetitions.
+func (p pair) repeated() bool {
+	return len(p.old) >= leastRepetitions && len(p.new) >= leastRepetitions
 }
 
 // decade returns the decade of a value of measures that have a shift; else all are of one.
@@ -227,6 +237,7 @@ func (g *Group) Regressed() bool {
 
 // ratio compares one measure over pairs, each by its medians.
 func ratio(pairs []pair, m measure) (r Ratio) {
+	r.repeated = !slices.ContainsFunc(pairs, func(p pair) bool { return !p.repeated() })
 	var known []float64
 	for _, p := range pairs {
 		if !p.comparable() {
@@ -258,12 +269,23 @@ func ratio(pairs []pair, m measure) (r Ratio) {
 func (c *Comparison) decide(of func(*Group) *Ratio, m measure, threshold float64, n noise, shared float64) {
 	var ps []float64
 	var tested []*Group
-	sigma := deviation(n.all, n.center)
+	all, repeated, fewest := deviation(n.all, n.center), deviation(n.repeated, n.center), leastTasks
+	if !m.repeats {
+		fewest = leastTimes
+	}
 	for k := range c.Groups {
-		if r := of(&c.Groups[k]); len(r.differences) >= leastTasks {
+		r := of(&c.Groups[k])
+		if len(r.differences) >= leastTasks && r.Worse+r.Better > 0 {
+			r.Verdict = "~" // until a test can tell
+		}
+		if len(r.differences) >= fewest {
 			apart := make([]float64, len(r.differences))
 			for i, d := range r.differences {
 				apart[i] = d - shared
+			}
+			sigma := all
+			if r.repeated && len(n.repeated) >= leastDecade {
+				sigma = repeated
 			}
 			center, p := shiftTest(apart, sigma)
 			r.center = center
@@ -273,9 +295,6 @@ func (c *Comparison) decide(of func(*Group) *Ratio, m measure, threshold float64
 	for k, p := range holm(ps) {
 		g, r := tested[k], of(tested[k])
 		r.P = &p
-		if r.Worse+r.Better > 0 {
-			r.Verdict = "~"
-		}
 		if p > c.Options.Alpha || r.Mean == nil {
 			continue
 		}
