@@ -1,6 +1,6 @@
 """The table of docs/pytorch.md that compares plans with what PyTorch offers, at equal measured peaks.
 
-    make torch-tables TABLES='methods [NETWORK ...]'
+    make torch-tables TABLES='methods [NETWORK[:METHOD] ...]'
 
 Each row is a network at the peak that a method of PyTorch's takes: checkpoint per block, selective checkpointing that
 saves products, or the smallest activation_memory_budget whose peak is below half of store-all's. Ours are planned for
@@ -114,7 +114,7 @@ def budgets(model: nn.Module, forward: Callable[[Any], Any], most: float) -> Run
     return min(fits, key=lambda r: r.flop, default=None)
 
 
-def table(name: str) -> None:
+def table(name: str, only: str) -> None:
     torch.manual_seed(0)
     model, loss, example = NETWORKS[name]()
     named = isinstance(example, dict)
@@ -125,9 +125,11 @@ def table(name: str) -> None:
     plain = Run(model, lambda: forward(model))
     levels: list[tuple[str, Run | None]] = []
     for label, selective in (("checkpoint", False), ("selective", True)):
-        with checkpointed(model, selective):
-            levels.append((label, Run(model, lambda: forward(model))))
-    levels.append(("budget, half", budgets(model, forward, 0.5 * plain.peak)))
+        if label.startswith(only):
+            with checkpointed(model, selective):
+                levels.append((label, Run(model, lambda: forward(model))))
+    if "budget, half".startswith(only):
+        levels.append(("budget, half", budgets(model, forward, 0.5 * plain.peak)))
     for label, theirs in levels:
         if theirs is None:
             print(f"| {name} | {plain.peak / MIB:.1f} | {label} | none fits | | | | | | |", flush=True)
@@ -149,4 +151,5 @@ def main(*names: str) -> None:
     print("| network | store-all | at the peak of | MiB | FLOP % | time % | ours MiB | FLOP % | modelled % | time % | bit-equal |")
     print("| --- " * 11 + "|", flush=True)
     for each in names or NETWORKS:
-        table(each)
+        name, _, only = each.partition(":")
+        table(name, only)

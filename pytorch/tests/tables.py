@@ -25,8 +25,7 @@ import networks  # noqa: E402
 import share  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-import torchvision  # noqa: E402
-from planning import WORKBENCH, images, words  # noqa: E402
+from planning import NETWORKS, WORKBENCH  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint_sequential  # noqa: E402
 from workbench_torch import UnsupportedError, check, load, profile  # noqa: E402
@@ -34,26 +33,6 @@ from workbench_torch.memory import need_meter  # noqa: E402
 
 MIB = 2.0**20
 LIMIT = "10s"  # of a solve
-
-
-def vision(name: str) -> Callable[[], nn.Module]:
-    return lambda: getattr(torchvision.models, name)(weights=None, num_classes=100)
-
-
-NETWORKS: Dict[str, Callable[[], Any]] = {
-    "resnet18": lambda: images(networks.resnet18, 16, 64),
-    "resnet50": lambda: images(vision("resnet50"), 8, 64),
-    "densenet121": lambda: images(networks.densenet121, 8, 64),
-    "mobilenet_v3_small": lambda: images(vision("mobilenet_v3_small"), 16, 64),
-    "efficientnet_b0": lambda: images(vision("efficientnet_b0"), 8, 64),
-    "convnext_tiny": lambda: images(vision("convnext_tiny"), 8, 64),
-    "swin_t": lambda: images(vision("swin_t"), 8, 64),
-    "vit": lambda: images(networks.vit, 16, 64),
-    "gpt": lambda: words(networks.gpt, 4, 128),
-    "lstm": lambda: words(networks.lstm, 8, 32),
-    "gpt-wide": lambda: words(lambda: networks.gpt(layers=6, width=256, heads=8, words=500), 1, 128),
-    "resnet18-large": lambda: images(networks.resnet18, 16, 128),
-}
 
 
 def solved(folder: Path, instance: Dict[str, Any], *flags: str) -> Tuple[Path, Dict[str, Any]]:
@@ -76,31 +55,30 @@ def head(*cells: str) -> None:
     row(*("---" for _ in cells))
 
 
-def longer(said: Dict[str, Any], instance: Dict[str, Any]) -> str:
-    """How much longer a step takes than computing everything once."""
-    key = "nodes" if "nodes" in instance else "layers"
-    once = sum(x.get("time", 0) + x.get("forward_time", 0) + x.get("backward_time", 0) for x in instance[key])
-    return f"{100 * (said['makespan'] / once - 1):.1f} %"
+PLANS = (  # of a chain: memory, method, and more flags
+    ("range 25%", "optimum"), ("range 75%", "optimum"), ("range 50%", "persistent-slots"), ("range 50%", "periodic"),
+    ("range 40%", "search", "--problem", "remat-offload", "--bandwidth", "1GB/s"),
+)  # fmt: skip
 
 
 def chains(names: List[str], folder: Path) -> None:
-    """Plans for chains: ours, rotor's and those of checkpoint_sequential."""
-    head("network", "layers", "plain", "memory", "method", "planned", "measured", "longer", "equal")
+    """Plans for chains: ours, rotor's, those of checkpoint_sequential, and with transfers."""
+    head("network", "layers", "plain", "memory", "method", "chain", "planned", "measured", "host", "equal")
     for name in names:
         model, loss, example = NETWORKS[name]()
         file = profile(model, loss, example, name=name, seconds=2)
         layers = len(file["layers"])
-        for memory, method in [
-            *((f"range {p}%", "optimum") for p in (25, 50, 75)), ("range 50%", "persistent-slots"), ("range 50%", "periodic")
-        ]:
+        for memory, method, *more in PLANS:
+            flags = ["--memory", memory, "--method", method, "--time-limit", LIMIT, *more]
             try:
-                plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
+                plan, _ = solved(folder, file, *flags)
             except UnsupportedError as e:
-                row(name, layers, "", memory, method, "none", "", "", str(e).split(": ")[-1])
+                row(name, layers, "", memory, method, "none", "", "", "", str(e).split(": ")[-1])
                 continue
-            result = check(load(plan, model, loss, example), steps=1)
-            equal = "yes" if result.passes else "NO"
-            row(name, layers, result.plain_peak / MIB, memory, method, result.planned_peak / MIB, result.measured_peak / MIB, longer(said, file), equal)
+            step = load(plan, model, loss, example)
+            made, claimed = check(step, steps=1), step.plan["x-claimed-peak"] / MIB
+            sizes = (made.planned_peak / MIB, made.measured_peak / MIB, made.host_bytes / MIB)
+            row(name, layers, made.plain_peak / MIB, memory, " ".join([method, *more[1:2]]), claimed, *sizes, "yes" if made.passes else "NO")
 
 
 def blocks(count: int = 16, width: int = 32) -> nn.Sequential:

@@ -34,6 +34,8 @@ WHOLE = [
     "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
 ]  # fmt: skip
 READS = frozenset(getattr(torch.Tensor, name) for name in ("item", "__bool__", "__int__", "__float__", "__index__"))
+# Cached results of operations without memory share storages as real ones do from this release on, but those of recurrent layers do not.
+RELEASE = tuple(int(n) for n in torch.__version__.split(".")[:2])
 DATA_HINT = "use torch.where or a product in place of the branch, or plan a network without it"
 
 
@@ -132,13 +134,13 @@ def _tied_once(model: nn.Module) -> Iterator[None]:
     first: dict[int, tuple[nn.Module, str]] = {}
     changed: list[tuple[nn.Module, type, dict[str, Any]]] = []
     for m in model.modules():
-        again = {k: first[id(p)] for k, p in m._parameters.items() if p is not None and id(p) in first}
+        second = {k: first[id(p)] for k, p in m._parameters.items() if p is not None and id(p) in first}
         first.update({id(p): (m, k) for k, p in m._parameters.items() if p is not None and id(p) not in first})
-        if again:
+        if second:
             changed.append((m, type(m), dict(m._parameters)))
-            read = {k: _reads_parameter(*place) for k, place in again.items()}
+            read = {k: _reads_parameter(*place) for k, place in second.items()}
             m.__class__ = type(type(m).__name__, (type(m),), {"__module__": type(m).__module__, **read})
-            for k in again:
+            for k in second:
                 del m._parameters[k]
     try:
         yield
@@ -316,7 +318,8 @@ def _trace(step: Step, given: list[torch.Tensor]) -> Captured:
     with ExitStack() as guard:
         guard.callback(stack.close)
         stack.enter_context(whole_operations())
-        stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))  # cached results do not share storages
+        if RELEASE < (2, 15) or any(isinstance(m, nn.RNNBase) for m in step.modules()):
+            stack.enter_context(torch._dynamo.config.patch(fake_tensor_cache_enabled=False))
         if step.reads is not None:
             guard.enter_context(step.reads)
         with _tied_once(step), torch.enable_grad():

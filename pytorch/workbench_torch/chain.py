@@ -51,6 +51,8 @@ class Chain:
         self.joint, self.children = joint, children
         place = next(k for k, e in enumerate(joint.entries) if e.id == BOUNDARY)
         self.forward, self.boundary, self.backward = joint.entries[:place], joint.entries[place], joint.entries[place + 1 :]
+        if not self.forward:
+            raise UnsupportedError("the forward computes nothing, so that it has no layers", reason=Reason.TRACE)
         written_back = [type(d).__name__ == "InputMutationAOTOutput" for d in joint.forward_described]
         outputs: tuple[set[int], set[int]] = set(), set()
         for n, w in zip(joint.forward_outputs, written_back, strict=True):
@@ -306,7 +308,7 @@ class _Schedule:
                 self.stored.discard(place)
 
     def _rerun(self, of: Layer, name: str) -> list[Entry]:
-        """What computes ā, or a alone, again."""
+        """The operations that recompute ā, or a alone."""
         wanted, found = set(of.saved if name == "F_all" else of.output), []
         for e in reversed(of.forward):
             if e.id not in self.chain.once and wanted.intersection(e.writes):
@@ -338,7 +340,7 @@ class _Schedule:
             self.stored.add(place)
         elif what == "finish" and place in self.leaving:
             if self.evicts_after_use and layer + 1 not in self.ran:
-                self.leaving[place] = True  # it stays for the next forward
+                self.leaving[place] = True  # the next forward reads it
             else:
                 del self.leaving[place]
                 self.stored.discard(place)

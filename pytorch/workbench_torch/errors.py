@@ -21,7 +21,6 @@ class Reason(Enum):
     GRAPH_BREAK = "torch.compile split the network into several graphs"
     HOOK = "a hook changes gradients outside the graph"
     COLLECTIVE = "the step communicates with other processes"
-    INPUT_GRADIENT = "an input needs a gradient"
     RANDOM = "random numbers come from a generator that a plan cannot restore"
     TRACE = "the step cannot be traced"
     PROGRAM = "a program that is needed is missing or failed"
@@ -51,7 +50,7 @@ class DoesNotFitError(RuntimeError):
     """No plan fits into the memory, or none was found.
 
     Attributes:
-        minimum: bytes that any plan for this step needs, or the least for which one was found.
+        minimum: bytes that any plan for this step needs, or the smallest memory for which one was found.
         largest_batch: samples that would fit if memory grew in proportion to the batch; 0 if unknown.
     """
 

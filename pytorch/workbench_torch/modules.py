@@ -73,7 +73,7 @@ class _Writer:
 
     def write(self, ops: list[dict[str, Any]]) -> tuple[fx.GraphModule, fx.GraphModule]:
         joint, runs = self.joint, [e.node for e in _computed(self.joint, ops) if e.random and not e.captures]
-        again = {n for n in runs if runs.count(n) > 1}
+        recomputed = {n for n in runs if runs.count(n) > 1}
         for n in joint.primals:
             self.now[n] = self._placeholder(n)
         done: set[fx.Node] = set()
@@ -88,11 +88,11 @@ class _Writer:
             if e.id == BOUNDARY:
                 self._cross()
             elif e.captures and e.node is not None:
-                if e.node in again:
+                if e.node in recomputed:
                     state = _fake_bytes(e.node, torch.get_rng_state().numel(), "cpu")
                     self.now["state", e.node] = self._call(generator_state, (_device(e.node),), state)
             elif e.node is not None:
-                self._run(e.node, e.node in again and e.node in done)
+                self._run(e.node, e.node in recomputed and e.node in done)
                 done.add(e.node)
         outputs = [self._value(n) if isinstance(n, fx.Node) else n for n in joint.backward_outputs]
         if self.crossed is None:

@@ -37,9 +37,9 @@ class Report:
     Attributes:
         memory: the limit of the plan.
         peak: the planned peak.
-        store_all_peak: the peak where nothing is computed again.
+        store_all_peak: the peak where nothing is recomputed.
         time: modelled time of the step.
-        plain_time: the same where nothing is computed again.
+        plain_time: the same where nothing is recomputed.
         bound: the proven lower bound of the time within the memory; 0 if unknown.
         operations: operations of the step.
         recomputed: by module, the number of operations that are recomputed and the seconds they take.
