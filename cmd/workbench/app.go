@@ -18,6 +18,7 @@ import (
 	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/allocator"
+	"workbench/model/instance/layout"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -140,7 +141,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &infeasible):
 		return exitInfeasible
-	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid):
+	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid), errors.Is(err, layout.ErrCheck):
 		return exitInvalid
 	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, solve.ErrInput), errors.Is(err, solvers.ErrOption),
 		errors.Is(err, solvers.ErrUnsupported), errors.Is(err, solvers.ErrMissing):

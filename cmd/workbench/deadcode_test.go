@@ -23,7 +23,6 @@ var unreached = map[string]string{
 	"workbench/model/vipr": "the checker of exported certificates, for tests",
 
 	// Judges that tests of other packages ask.
-	"workbench/model/instance/layout.ReadMegatron": "reads back what is exported", "workbench/model/instance/layout.expand": "",
 	"workbench/model/problem/pipeline.Instance.ContiguousLoad": "a bound that pipelinetest checks",
 	"workbench/heuristics/remat.PeriodicSegments":              "the plan of a number of segments, for tests of Periodic",
 	"workbench/heuristics/placement.Placed.Value":              "the objective of a placement, for tests",

@@ -78,6 +78,7 @@ const (
 func newExport(s streams) *cli.Command {
 	o := &common{}
 	var to, out string
+	var check bool
 	description, names := "Formats:", []string{}
 	for _, x := range exporters {
 		names = append(names, x.name)
@@ -92,11 +93,13 @@ func newExport(s streams) *cli.Command {
 		Description: description,
 		Flags: append([]cli.Flag{
 			stringFlag("output", "to", &to, "", "`FORMAT` to write"),
+			boolFlag("output", "check", &check, "read back what is written and compare it with the plan; of torch-csv, say the step time with "+
+				"free links and with queues of transfers"),
 			stringFlag("output", "output, o", &out, "", "write to `FILE` instead of standard output"),
 		}, o.flags()...),
 		Action: o.action(s, 1, 2, "export PLAN [INSTANCE] --to FORMAT or export INSTANCE --to minimalloc",
 			func(_ *cli.Context, a []string) (err error) {
-				if done, err := exportLayout(s, a, to, out); done {
+				if done, err := exportLayout(s, a, to, out, check); done {
 					return err
 				}
 				for _, x := range exporters {
@@ -105,11 +108,13 @@ func newExport(s streams) *cli.Command {
 					}
 					p, in := (*plan.Plan)(nil), &solve.Instance{}
 					switch {
+					case check && x.name != "torch-csv":
+						return usagef("--check: %s is not read back; torch-csv, %s are", to, strings.Join(layoutTargets, ", "))
 					case x.alone && len(a) > 1:
 						return usagef("--to %s: one instance, and no plan; a placement is written with its offsets by workbench place --csv", to)
 					case x.alone:
 						in, err = solve.Load(a[0], s.in)
-					case x.name == "torch-csv": // needs no instance
+					case x.name == "torch-csv" && !check: // needs no instance
 						p, err = readPlan(s, a[0])
 					default:
 						p, in, err = planAndInstance(s, a[0], append(a, "")[1])
@@ -117,7 +122,11 @@ func newExport(s streams) *cli.Command {
 					if err != nil {
 						return err
 					}
-					err = emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) })
+					write := func(w io.Writer) error { return x.write(w, p, in.Instance) }
+					if check {
+						write = checked(write, func(written string) error { return checkSchedule(s, p, in, written) })
+					}
+					err = emit(s, out, write)
 					if err == nil && x.name == "torch-csv" && p.Recompute != nil {
 						_, err = fmt.Fprintln(s.err, "workbench: "+method.LayoutScheduleNote)
 					}

@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/solve"
 	"workbench/bench/solve/method"
+	"workbench/model/importer/torchcsv"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/layout"
 	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	verify "workbench/model/verify/layout"
 )
 
 // layoutFlags are those of layouts alone.
@@ -77,7 +81,7 @@ func showLayout(s streams, o *common, data []byte, name string) error {
 
 // exportLayout writes a layout, a plan or a layout/v1 document, for a training script; done is false for files of anything else. The
 // instance, if it is given, names the layers.
-func exportLayout(s streams, a []string, to, out string) (done bool, err error) {
+func exportLayout(s streams, a []string, to, out string, check bool) (done bool, err error) {
 	data, err := os.ReadFile(a[0])
 	if err != nil {
 		return slices.Contains(layoutTargets, to), solve.InputError(err)
@@ -112,9 +116,67 @@ func exportLayout(s streams, a []string, to, out string) (done bool, err error) 
 	if err != nil {
 		return true, solve.InputError(err)
 	}
+	if check && to != "torch-csv" {
+		text = checked(text, func(written string) error {
+			if err := f.Check(to, written); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(s.err, "workbench: read back: %s as in the layout\n", platform.Count(len(f.Cuts), "stage"))
+			return err
+		})
+	} else if check {
+		return true, usagef("--check: the times of %s need its plan; export that to torch-csv", a[0])
+	}
 	if err := emit(s, out, text); err != nil || note == "" {
 		return true, err
 	}
 	_, err = fmt.Fprintln(s.err, "workbench: "+note)
 	return true, err
+}
+
+// checked returns a writer of what write writes that has it read back first.
+func checked(write func(io.Writer) error, back func(written string) error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return err
+		}
+		if err := back(b.String()); err != nil {
+			return err
+		}
+		_, err := w.Write(b.Bytes())
+		return err
+	}
+}
+
+// checkSchedule reads a written schedule of a plan back, compares its time with the plan's, and says what queues of transfers cost.
+func checkSchedule(s streams, p *plan.Plan, in *solve.Instance, written string) error {
+	cut := plan.As[*stages.Partition](in.Instance)
+	if p.Problem == plan.Layout {
+		var err error
+		if cut, _, err = verify.Schedule(in.Chain(), p); err != nil {
+			return err
+		}
+	}
+	schedule, err := torchcsv.Read(strings.NewReader(written), "torch-csv")
+	if err != nil {
+		return fmt.Errorf("%w: %w", layout.ErrCheck, err)
+	}
+	var times [2]float64
+	for k, queue := range []bool{false, true} {
+		if times[k], err = schedule.Step(cut, queue); err != nil {
+			return fmt.Errorf("%w: %w", layout.ErrCheck, err)
+		}
+	}
+	end := 0.0
+	for _, o := range p.Ops {
+		end = max(end, o.End)
+	}
+	if times[0] > end*(1+1e-9) {
+		return fmt.Errorf("%w: the step takes %s, and that of the plan %s", layout.ErrCheck, platform.FormatSeconds(times[0]),
+			platform.FormatSeconds(end))
+	}
+	_, err = fmt.Fprintf(s.err, "workbench: read back: step time %s with free links, %s with one queue of transfers between two GPUs\n",
+		platform.FormatSeconds(times[0]), platform.FormatSeconds(times[1]))
+	return err
 }

@@ -46,6 +46,13 @@ func TestClassesOfPyTorch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		free, err := s.Step(in, false)
+		if err != nil || free != makespan {
+			t.Errorf("%s: %v, step takes %v with free links", file.Name, err, free)
+		}
+		if queued, err := s.Step(in, true); err != nil || queued < free {
+			t.Errorf("%s: %v, step takes %v with queues, %v without", file.Name, err, queued, free)
+		}
 		p, err := s.Plan(in, file.Name)
 		if err != nil {
 			t.Errorf("%s: %v", file.Name, err)
