@@ -281,7 +281,7 @@ func (s *search) measure(x *layout.Layout, most float64) float64 {
 	if err != nil || v.Fits() != nil {
 		return math.Inf(1)
 	}
-	bound := v.Quick()
+	bound := flush.Quick(v)
 	if bound > most {
 		return math.Inf(1)
 	}

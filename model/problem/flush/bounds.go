@@ -136,14 +136,14 @@ func (v *Instance) boundsOf(g int, trips []*trip) []Bound {
 	if !v.Span() {
 		v.outside(g, list)
 	}
-	return append(v.quick(g), list...)
+	return append(quick(v, g), list...)
 }
 
 // Quick returns the largest of the bounds but round-trips, packing, gaps and link, for one of many instances. O(stages·GPUs).
-func (v *Instance) Quick() float64 {
+func Quick(v *Instance) float64 {
 	v, most := v.Resident(), 0.0
 	for g := range v.On {
-		for _, b := range v.quick(g) {
+		for _, b := range quick(v, g) {
 			most = max(most, b.Value)
 		}
 	}
@@ -151,7 +151,7 @@ func (v *Instance) Quick() float64 {
 }
 
 // quick returns the bounds of one GPU that take no search: load, warm-up and cool-down, and little.
-func (v *Instance) quick(g int) []Bound {
+func quick(v *Instance, g int) []Bound {
 	first, last := v.On[g][0], v.On[g][len(v.On[g])-1]
 	load, all := 0.0, int64(0)
 	for _, s := range v.On[g] {
