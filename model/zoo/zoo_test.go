@@ -2,8 +2,11 @@ package zoo
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +24,35 @@ func load(t *testing.T, spec string) *chain.Chain {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// What the layers keep, with the input, is within 2 % of what PyTorch's autograd was measured to keep.
+func TestSavedBytes(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "saved.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured struct {
+		Networks map[string]float64 `json:"networks"`
+	}
+	if err := json.Unmarshal(text, &measured); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range measured.Networks {
+		c := load(t, Scheme+name)
+		got := c.Input.Activation
+		for _, l := range c.Layers {
+			got += l.Saved
+		}
+		if off := got/want - 1; math.Abs(off) > 0.02 {
+			t.Errorf("%s keeps %.0f bytes, PyTorch %.0f: %+.2f %%", name, got, want, 100*off)
+		} else {
+			t.Logf("%s: %+.3f %%", name, 100*off)
+		}
+	}
+	if len(measured.Networks) < 5 {
+		t.Errorf("only %d networks", len(measured.Networks))
+	}
 }
 
 // Published numbers: torchvision for the vision networks, Hugging Face
