@@ -12,6 +12,10 @@ import (
 
 // GPU says what a GPU goes to: "16 GiB = 9.1 GiB resident + 6.9 GiB for the plan".
 func GPU(b *solve.Budget) string {
+	if b.Memory <= 0 {
+		return fmt.Sprintf("%s are %s less than what is resident and reserved, %s", platform.FormatBytes(b.GPU), platform.FormatBytes(-b.Memory),
+			platform.FormatBytes(b.Resident()))
+	}
 	return fmt.Sprintf("%s = %s resident and reserved + %s for the plan", platform.FormatBytes(b.GPU), platform.FormatBytes(b.Resident()),
 		platform.FormatBytes(b.Memory))
 }
@@ -30,7 +34,7 @@ func Budget(w io.Writer, in *solve.Instance, r *solve.BudgetReport) {
 		{"optimizer state", b.Optimizer},
 		{"inputs, buffers", b.Inputs},
 		{"reserve", b.Reserve},
-		{"left for the plan", b.Memory},
+		{"left for the plan", max(0, b.Memory)},
 	} {
 		t.AppendRow(table.Row{x.name, platform.FormatBytes(x.size), Percent(x.size / b.GPU)})
 	}
@@ -38,7 +42,11 @@ func Budget(w io.Writer, in *solve.Instance, r *solve.BudgetReport) {
 	fmt.Fprintf(w, "\n%s needs %s at least, and %s to keep everything: %s\n", r.Problem, platform.FormatBytes(r.Least),
 		platform.FormatBytes(r.Most), r.Fits(b.Memory))
 	for _, x := range r.Optimizers {
-		fmt.Fprintf(w, "with %-9s %s for the plan: %s\n", x.Name, platform.FormatBytes(max(0, x.Memory)), x.Fits)
+		if x.Memory <= 0 {
+			fmt.Fprintf(w, "with %-10s nothing for the plan: %s too little for the state\n", x.Name, platform.FormatBytes(-x.Memory))
+			continue
+		}
+		fmt.Fprintf(w, "with %-10s %s for the plan: %s\n", x.Name, platform.FormatBytes(x.Memory), x.Fits)
 	}
 	switch {
 	case r.LargestBatch > 0:

@@ -21,15 +21,33 @@ func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 			r.GPUs)
 	}
 	if r.Memory <= 0 {
-		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much: shard it (FSDP, ZeRO) or use more GPUs\n",
-			platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory))
+		what := "shard it (FSDP, ZeRO) or use more GPUs (--gpus)"
+		if r.GPUs > 0 {
+			what = "no replica fits, pipelines divide it"
+		}
+		fmt.Fprintf(w, "  state (weights, gradients, optimizer, inputs): %s, %s too much for one GPU: %s\n", platform.FormatBytes(r.State),
+			platform.FormatBytes(-r.Memory), what)
+	}
+	if r.Device != "" {
+		note := ""
+		if r.Budget != nil {
+			note = "; --gpu sets memory and links only"
+		}
+		fmt.Fprintf(w, "  times are of %s%s\n", r.Device, note)
 	}
 	if len(r.Rows) > 0 {
-		t := Table(w, table.Row{"strategy", "step time", "", "peak memory", "optimality gap"}, 2, 3, 4)
+		peak := "peak memory"
+		if r.Budget != nil {
+			peak = "peak with state"
+		}
+		t := Table(w, table.Row{"strategy", "step time", "", peak, "optimality gap"}, 2, 3, 4)
 		for k := range r.Rows {
 			t.AppendRow(strategyRow(&r.Rows[k], r))
 		}
 		t.Render()
+	}
+	for _, line := range remarks(r) {
+		fmt.Fprintln(w, line)
 	}
 	if b := r.Bound; b != nil {
 		fmt.Fprintf(w, "no plan of these strategies is faster than %s (%s)\n", platform.FormatSeconds(b.Value), b.Proof)
@@ -44,6 +62,20 @@ func Strategies(w io.Writer, r *strategy.Ranking, gpu string) {
 			fmt.Fprintf(w, "largest batch with a known plan: %d (estimated, sizes in proportion to the batch)\n", r.LargestBatch)
 		}
 	}
+}
+
+// remarks says why strategies have no plan, and what those that move weights leave out.
+func remarks(r *strategy.Ranking) (lines []string) {
+	for _, row := range r.Rows {
+		switch line := row.Strategy + ": " + row.Error; {
+		case row.Status == solve.Failed:
+			lines = append(lines, line)
+		case row.StepTime != nil && row.MovesWeights():
+			lines = append(lines, row.Strategy+
+				": the host holds the weights and steps the optimizer, at no cost; no runtime here executes such plans")
+		}
+	}
+	return lines
 }
 
 // has says what there is for the step.
@@ -71,7 +103,7 @@ func strategyRow(x *strategy.Row, r *strategy.Ranking) table.Row {
 	if x.StepTime == nil {
 		peak := "-"
 		if x.Method == "store-all" {
-			peak = platform.FormatBytes(r.Activations)
+			peak = platform.FormatBytes(r.Activations + residentState(x, r))
 		}
 		return table.Row{x.Strategy, "-", "", peak, why(x)}
 	}
@@ -83,9 +115,18 @@ func strategyRow(x *strategy.Row, r *strategy.Ranking) table.Row {
 		gap = fmt.Sprintf("%.2g %%", 100**x.Gap)
 	}
 	return table.Row{
-		x.Strategy, platform.FormatSeconds(*x.StepTime), fmt.Sprintf("%+.1f %%", 100**x.Slowdown), platform.FormatBytes(*x.Peak),
-		gap,
+		x.Strategy, platform.FormatSeconds(*x.StepTime), fmt.Sprintf("%+.1f %%", 100**x.Slowdown),
+		platform.FormatBytes(*x.Peak + residentState(x, r)), gap,
 	}
+}
+
+// residentState returns the state that is resident beside the peak of a plan, 0 where the memory of activations was given
+// or the plan contains the state.
+func residentState(x *strategy.Row, r *strategy.Ranking) float64 {
+	if r.Budget == nil || x.Memory != r.Memory {
+		return 0
+	}
+	return r.State
 }
 
 // why says in a few words why a strategy has no plan.
@@ -98,5 +139,5 @@ func why(x *strategy.Row) string {
 	case x.Status == solve.Limit:
 		return "no plan found in time"
 	}
-	return "not for this instance"
+	return "not for this instance (below)"
 }

@@ -35,9 +35,10 @@ type Optimizer struct {
 	States float64
 }
 
-// Optimizers returns the optimizers of budgets, by increasing state.
+// Optimizers returns the optimizers of budgets, by increasing state. Mixed precision keeps both moments of Adam
+// and a copy of the weights in fp32: 12 bytes for each weight of 2.
 func Optimizers() []Optimizer {
-	return []Optimizer{{"sgd", 0}, {"momentum", 1}, {"adam", 2}}
+	return []Optimizer{{"sgd", 0}, {"momentum", 1}, {"adam", 2}, {"adam-mixed", 6}}
 }
 
 // Budget divides the memory of a GPU. A chain and a graph/v1 count only activations: weights, their gradients and

@@ -18,10 +18,6 @@ type gpuFlags struct {
 }
 
 func (o *gpuFlags) budgetFlags() []cli.Flag {
-	var names []string
-	for _, x := range solve.Optimizers() {
-		names = append(names, x.Name)
-	}
 	return []cli.Flag{
 		stringFlag("instance", "gpu", &o.gpu, "",
 			"`SIZE` of the whole GPU, as 16GiB, in place of --memory: weights, gradients, optimizer state, inputs and the reserve are "+
@@ -29,7 +25,7 @@ func (o *gpuFlags) budgetFlags() []cli.Flag {
 		stringFlag("instance", "reserve", &o.reserve, "4%",
 			"`SIZE` that --gpu leaves to the driver and to fragmentation, or a part of it, as 5%"),
 		stringFlag("instance", "optimizer", &o.optimizer, "adam",
-			"`NAME` of the optimizer whose state --gpu counts: "+strings.Join(names, ", ")),
+			"`NAME` of the optimizer whose state --gpu counts: "+strings.Join(optimizerNames(), ", ")),
 	}
 }
 
@@ -43,7 +39,7 @@ func (o *gpuFlags) parse(p *solve.Problem, in *solve.Instance) (gpu, reserve flo
 	}
 	spec, err := platform.ParseMemory(o.reserve)
 	if err != nil {
-		return 0, 0, x, usagef("--reserve: %v", err)
+		return 0, 0, x, usagef("--reserve %s: a size is needed, as 1GiB, or a part of the GPU, as 4%%", o.reserve)
 	}
 	x, err = optimizerNamed(o.optimizer)
 	return gpu, in.Resolve(spec, 0, gpu), x, err
@@ -58,15 +54,21 @@ func (o *gpuFlags) divide(p *solve.Problem, in *solve.Instance) (*solve.Budget, 
 	return p.Budget(in, gpu, reserve, x)
 }
 
+// optimizerNamed returns an optimizer. AdamW has the state of Adam.
 func optimizerNamed(name string) (solve.Optimizer, error) {
-	var names []string
 	for _, x := range solve.Optimizers() {
-		if x.Name == name {
+		if x.Name == strings.Replace(name, "adamw", "adam", 1) {
 			return x, nil
 		}
+	}
+	return solve.Optimizer{}, usagef("--optimizer %s: there are %s", name, strings.Join(optimizerNames(), ", "))
+}
+
+func optimizerNames() (names []string) {
+	for _, x := range solve.Optimizers() {
 		names = append(names, x.Name)
 	}
-	return solve.Optimizer{}, usagef("--optimizer %s: there are %s", name, strings.Join(names, ", "))
+	return names
 }
 
 func newBudget(s streams) *cli.Command {

@@ -52,7 +52,8 @@ func newPlan(s streams) *cli.Command {
 				"`RATE` of copies to the host, as 25GB/s; 0: none (default: the preset's, else "+defaultLink+")"),
 			stringFlag("instance", "reserve", &o.reserve, "4%",
 				"`SIZE` that is left to the driver and to fragmentation, or a part of the GPU"),
-			stringFlag("instance", "optimizer", &o.optimizer, "adam", "`NAME` of the optimizer whose state is counted: sgd, momentum, adam"),
+			stringFlag("instance", "optimizer", &o.optimizer, "adam",
+				"`NAME` of the optimizer whose state is counted: "+strings.Join(optimizerNames(), ", ")),
 			intFlag("instance", "gpus", &o.gpus, 1, "`N` GPUs share a step: pipelines, and the other strategies as replicas"),
 			intFlag("instance", "micro-batches", &o.microBatches, 0, "a step on several GPUs is `N` times the instance", "4 a GPU"),
 			stringFlag("instance", "gpu-link", &o.gpuLink, "",
@@ -138,12 +139,12 @@ func (o *planOptions) options(ctx context.Context, in *solve.Instance) (out stra
 		}
 	}
 	if o.memory == "" {
-		if !(out.GPU > 0) {
-			return out, usagef("--gpu %s: a GPU has some memory, as 16GiB", o.gpu)
+		if out.GPU < 1<<20 {
+			return out, usagef("--gpu %s: these are %s; a GPU has more, as 24GiB", o.gpu, platform.FormatBytes(out.GPU))
 		}
 		reserve, err := platform.ParseMemory(o.reserve)
 		if err != nil {
-			return out, usagef("--reserve: %v", err)
+			return out, usagef("--reserve %s: a size is needed, as 1GiB, or a part of the GPU, as 4%%", o.reserve)
 		}
 		if out.Reserve = in.Resolve(reserve, 0, out.GPU); out.Reserve >= out.GPU {
 			return out, usagef("--reserve %s: it leaves nothing of %s", o.reserve, platform.FormatBytes(out.GPU))

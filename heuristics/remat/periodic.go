@@ -43,6 +43,20 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 	return periodic(v, best).Plan("periodic", c, p), nil
 }
 
+// PerLayer returns the plan of torch.utils.checkpoint around every layer but the last one before the
+// loss: it keeps the layers' inputs and recomputes each layer right before its backward. An error
+// wraps plan.ErrNoPlan if it does not fit. O(N).
+func PerLayer(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	v, err := model.New(c, p.Memory)
+	if err != nil {
+		return nil, err
+	}
+	if x := periodicPoint(v, segments(v)); !v.Fits(x.Memory) {
+		return nil, noPlan(v, "per-layer", x.Memory, p.Memory)
+	}
+	return periodic(v, segments(v)).Plan("per-layer", c, p), nil
+}
+
 // PeriodicSegments returns the plan of checkpoint_sequential with k segments: of the layers before
 // the loss each segment has ⌊(N−1)/k⌋, and the last one also the rest and the loss. All but the
 // last run twice; at first only the input of a segment is kept. Its memory is the peak of the plan,

@@ -176,6 +176,8 @@ func RematMethods() []*solve.Method {
 		})
 	methods := []*solve.Method{
 		storeAll,
+		onChain("per-layer", "PyTorch checkpoint of every block",
+			"keeps the inputs of layers, recomputes each layer but the last right before its backward", "O(N)", limited(remat.PerLayer), 0, nil),
 		onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4",
 			"segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic), 0, nil),
 		onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan",

@@ -54,7 +54,8 @@ func All() []Strategy {
 	every := slices.Concat(chains, graphs)
 	return append([]Strategy{
 		{Name: "keep everything", Problem: method.Remat, Method: "store-all", Kinds: every},
-		{Name: "checkpoint per block", Problem: method.Remat, Method: "periodic", Kinds: chains},
+		{Name: "checkpoint per block", Problem: method.Remat, Method: "per-layer", Kinds: chains},
+		{Name: "checkpoint per segment", Problem: method.Remat, Method: "periodic", Kinds: chains},
 		{Name: "PyTorch min-cut partitioner", Problem: method.Remat, Method: "min-cut", Kinds: steps},
 		{Name: "PyTorch memory budget", Problem: method.Remat, Method: "knapsack-dp", Kinds: steps},
 		{Name: "recompute", Allow: Recompute, Problem: method.Remat, Kinds: every},
@@ -106,6 +107,9 @@ type Row struct {
 	placement string
 }
 
+// MovesWeights reports whether the plans of a row offload weights.
+func (row *Row) MovesWeights() bool { return row.Problem == method.WeightOffload().Name }
+
 // Write writes the plan of a row that has one.
 func (row *Row) Write(w io.Writer) error { return row.Result.Plan.Write(w) }
 
@@ -116,6 +120,8 @@ type Ranking struct {
 	// gradients, optimizer state, inputs.
 	Activations float64 `json:"activations"`
 	State       float64 `json:"state"`
+	// Device says of which GPU the times are, as the instance says it; "": it does not.
+	Device string `json:"device,omitempty"`
 	// Budget is the division of a whole GPU; nil: the memory of activations was given.
 	Budget *solve.Budget `json:"budget,omitempty"`
 	// Memory remains for activations; not positive if the state does not fit.
@@ -154,6 +160,7 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 	if o.GPUs.N > 1 {
 		r.GPUs, r.MicroBatches = o.GPUs.N, o.GPUs.MicroBatches
 	}
+	r.Device = device(in)
 	remat := method.Remat().InBytes()
 	if err := remat.Accepts(in); err != nil {
 		return nil, solve.InputError(fmt.Errorf("plan supports %s, but %s is a %s: workbench solve supports every kind",
@@ -190,6 +197,24 @@ func Rank(ctx context.Context, in *solve.Instance, o Options) (*Ranking, error) 
 		}
 	}
 	return r, r.setBound()
+}
+
+// device returns the GPU of an instance's times, as "H100-80GB, analytic".
+func device(in *solve.Instance) string {
+	var source map[string]any
+	switch x := in.Instance.(type) {
+	case *chain.Chain:
+		source = x.Source
+	case *graph.Graph:
+		source = x.Source
+	case *training.Graph:
+		source = x.Source
+	}
+	name, _ := source["device"].(string)
+	if kind, ok := source["kind"].(string); ok && name != "" {
+		name += ", " + kind
+	}
+	return name
 }
 
 // setRange sets Activations and Minimum, within half of the time limit.
@@ -300,6 +325,9 @@ func (o *Options) try(ctx context.Context, row Row, in *solve.Instance) Row {
 		set.Platform.Bandwidth = 0
 	}
 	m, err := catalog.FindMethod(row.problem, row.Method)
+	if err == nil {
+		set.Platform.Model, err = row.problem.Count(in, "")
+	}
 	if err != nil { // the table names existing methods: a test checks it
 		row.Status, row.Error, row.Result = solve.Failed, err.Error(), &solve.Result{Err: err}
 		return row
@@ -363,7 +391,7 @@ func (r *Ranking) setBound() error {
 	for k := range r.Rows {
 		row := &r.Rows[k]
 		refused := row.Status == solve.Failed // bad input: it did not run
-		if row.Problem == method.WeightOffload().Name || refused {
+		if row.MovesWeights() || refused {
 			continue
 		}
 		of := row.Problem + row.placement // each placement has its own plans
@@ -383,7 +411,7 @@ func (r *Ranking) setBound() error {
 	}
 	first := r.Best()
 	if first != nil && r.Bound != nil && platform.Gap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
-		first.Problem != method.WeightOffload().Name {
+		!first.MovesWeights() {
 		return fmt.Errorf("%s: the verified plan (%v s) is better than the bound of %s (%v s): the bound is wrong", first.Strategy,
 			*first.StepTime, r.Bound.By, r.Bound.Value)
 	}
@@ -398,16 +426,23 @@ func (r *Ranking) Err() error {
 	}
 	if r.Memory <= 0 && r.GPUs == 0 {
 		return solve.InputError(fmt.Errorf("the state of %s alone does not fit: %s of weights, gradients, optimizer state and inputs, %s "+
-			"more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs",
+			"more than the %s of the GPU that are usable; shard it (FSDP, ZeRO), use an optimizer with less state, or more GPUs (--gpus)",
 			r.Instance.Name, platform.FormatBytes(r.State), platform.FormatBytes(-r.Memory), platform.FormatBytes(r.Budget.GPU-r.Budget.Reserve)))
 	}
 	for _, row := range r.Rows {
 		if row.Status != solve.Infeasible && !row.reference() {
+			if r.GPUs > 0 {
+				return fmt.Errorf("%w of these strategies within the limits: %s: %s", plan.ErrNoPlan, row.Strategy, row.Error)
+			}
 			return fmt.Errorf("%w of these strategies within the limits: a plan is known from %s of activations on", plan.ErrNoPlan,
 				platform.FormatBytes(r.Minimum))
 		}
 	}
-	return &plan.Infeasible{Problem: "plan", Given: r.Memory, Why: "every strategy proves it"}
+	given := r.Memory
+	if r.Budget != nil {
+		given = r.Budget.GPU - r.Budget.Reserve
+	}
+	return &plan.Infeasible{Problem: "plan", Given: given, Why: "every strategy proves it"}
 }
 
 // provedMinimum returns the smallest of the memories that the strategies prove to be needed, in bytes; 0 if one of

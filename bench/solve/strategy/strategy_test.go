@@ -76,7 +76,7 @@ func TestRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Best() == nil || r.Bound == nil || len(r.Rows) != 5 {
+	if r.Best() == nil || r.Bound == nil || len(r.Rows) != 6 {
 		t.Fatalf("no plan, no bound or a strategy too few: %+v", r)
 	}
 	for k, row := range r.Rows {
@@ -216,6 +216,18 @@ func TestRankIsNotWorseThanItsParts(t *testing.T) {
 }
 
 // What does not fit is an error of the right kind.
+// What autograd saves counts where weights are offloaded: 126 GiB of gpt2-xl do not fit in 24 GiB, whatever moves.
+func TestWeightsCountSavedTensors(t *testing.T) {
+	o := strategy.Options{Setting: setting(t), Allow: strategy.Words(), GPU: 24 << 30, Optimizer: solve.Optimizers()[2]}
+	r, err := strategy.Rank(t.Context(), load(t, "zoo:gpt2-xl"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 || r.Rows[0].Status != solve.Infeasible || !errors.Is(r.Err(), solve.ErrInput) {
+		t.Errorf("%+v: %v", r.Rows, r.Err())
+	}
+}
+
 func TestErr(t *testing.T) {
 	o := strategy.Options{Setting: setting(t), Allow: []string{strategy.Recompute}, GPU: 64 << 20, Optimizer: solve.Optimizers()[2]}
 	r, err := strategy.Rank(t.Context(), load(t, "zoo:resnet18"), o)
