@@ -63,7 +63,7 @@ type rematOffload struct {
 	cover formulation.Cover // scratch
 
 	idle, first  milp.List
-	S, R, q      [][]column // by stage, or instant, and tensor
+	S, R, q      [][]column // by stage, or event, and tensor
 	O, P, coming [][]column
 }
 

@@ -9,7 +9,7 @@ import (
 	"workbench/model/platform"
 )
 
-// Stages returns so many stages of small whole times and sizes, with split
+// Stages returns the given number of stages of small integer times and sizes, with split
 // backwards or without.
 func Stages(r *rand.Rand, stageCount int, split bool) *stages.Partition {
 	in := &stages.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
@@ -27,7 +27,7 @@ func Stages(r *rand.Rand, stageCount int, split bool) *stages.Partition {
 	return in
 }
 
-// PaceStages returns stages that take so many times as long.
+// PaceStages returns stages whose times are multiplied by a factor.
 func PaceStages(in *stages.Partition, pace float64) *stages.Partition {
 	x := *in
 	x.Stages = slices.Clone(in.Stages)

@@ -80,7 +80,7 @@ func PaceSequence(s *functions.Sequence, seconds float64) *functions.Sequence {
 
 // MixSizes multiplies sizes of a chain by magnitudes of their own, for problems
 // that need no whole times of transfers, and returns a memory at, or next to,
-// what some operation of activation offloading takes beside some activations.
+// what some operation of activation offloading takes together with some activations.
 func MixSizes(r *rand.Rand, c *chain.Chain) (mixed *chain.Chain, memory float64) {
 	d := c.Copy()
 	mix := func(x float64) float64 {

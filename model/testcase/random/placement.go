@@ -8,7 +8,7 @@ import (
 	"workbench/model/instance/lifetimes"
 )
 
-// Lifetimes returns so many buffers of small whole sizes and lifetimes.
+// Lifetimes returns the given number of buffers of small integer sizes and lifetimes.
 func Lifetimes(r *rand.Rand, buffers int) *lifetimes.Lifetimes {
 	l := &lifetimes.Lifetimes{Name: "random"}
 	instants := int64(2 + r.IntN(buffers+2))
@@ -41,7 +41,7 @@ func AboveLoad(r *rand.Rand) *lifetimes.Lifetimes {
 	return l
 }
 
-// Structured returns up to so many buffers in one or two pools with every rule of
+// Structured returns at most the given number of buffers in one or two pools with every rule of
 // lifetimes/v2, each with some probability, and often too little capacity.
 func Structured(r *rand.Rand, buffers int) *lifetimes.Lifetimes {
 	for {

@@ -11,7 +11,7 @@ import (
 	"workbench/model/instance/join"
 )
 
-// Chain returns a chain of so many layers, at least one, with small
+// Chain returns a chain of the given number of layers, at least one, with small
 // integers. What the numbers are drawn from varies from chain to chain, for
 // what refutes a method depends on it: equal sizes or not, ā = a or more,
 // δ = a or any, backwards of no time, overheads nowhere, anywhere, or on
@@ -55,7 +55,7 @@ func Chain(r *rand.Rand, layers int) *chain.Chain {
 	return c
 }
 
-// Graph returns the training step of a network of so many forward nodes,
+// Graph returns the training step of a network with the given number of forward nodes,
 // at least one: F1.., loss, ..B1, with small integers. Each forward but the
 // first reads one to three before it; the loss reads those that no forward
 // reads. B_v reads the gradients that the consumers of v made, and what v read,
@@ -133,7 +133,7 @@ func Graph(r *rand.Rand, forward int) *graph.Graph {
 	return g
 }
 
-// Join returns a join of so many branches with so many forwards in
+// Join returns a join of the given numbers of branches and forwards in
 // total. In one join of two every cost is 1. The number of slots is left open.
 func Join(r *rand.Rand, branches, total int) *join.Join {
 	k := max(1, branches)

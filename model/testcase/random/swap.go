@@ -8,7 +8,7 @@ import (
 	"workbench/model/instance/functions"
 )
 
-// Swap returns a random sequence of about so many functions and variables,
+// Swap returns a random sequence of about the given numbers of functions and variables,
 // no more, but at least one of each, with a memory and a bandwidth for swapping.
 // Numbers are small integers, and transfers take whole times. What they are drawn
 // from varies: equal sizes or not, functions that write all they use or some of

@@ -7,7 +7,7 @@ import (
 	"workbench/model/instance/training"
 )
 
-// Training returns a random training step of so many forward nodes, at
+// Training returns a random training step with the given number of forward nodes, at
 // least one, with small integers: their backward nodes, weights with gradients,
 // second outputs that the backward reads, workspaces, and now and then running
 // statistics, random numbers, nodes that run once only, gradients that are no

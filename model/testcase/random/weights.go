@@ -12,7 +12,7 @@ import (
 // Weights returns a random chain with a platform for weight offloading.
 // Some computation takes time, times are small integers, and so are the times
 // of transfers; sizes are of one magnitude or of two, up to 10¹², and the
-// memory is at, one below, or one above what some computation needs beside some
+// memory is at, one below, or one above what some computation needs together with some
 // of the other weights, so it may be too little for any plan.
 func Weights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	unit := math.Pow(10, float64(3*r.IntN(5)))
@@ -48,7 +48,7 @@ func Weights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	if c.TotalTime() == 0 {
 		c.Layers[r.IntN(layers)].BackwardTime = 1
 	}
-	// What computations need alone, and a random one of them beside some weights.
+	// What computations need alone, and a random one of them together with some weights.
 	memory, alone, held, last := 0.0, 0.0, c.Input.Activation, r.IntN(layers)
 	for i := range c.Layers {
 		l := &c.Layers[i]
@@ -68,7 +68,7 @@ func Weights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	return c, platform.Platform{Memory: max(1, memory), Bandwidth: unit, Model: model}
 }
 
-// InUnits returns c and p with times in units of so many seconds.
+// InUnits returns c and p with times in the given unit of seconds.
 func InUnits(c *chain.Chain, p platform.Platform, seconds float64) (*chain.Chain, platform.Platform) {
 	p.Bandwidth /= seconds
 	return Pace(c, seconds), p
