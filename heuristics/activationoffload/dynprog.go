@@ -25,7 +25,7 @@ const DynProgStates = 4096
 // as known; the paper does not specify which.
 //
 // It is no bound on the integral problem, nor on Problem 10, although Theorem 10 states the latter:
-// schedules in which a prefetch precedes an offload can be shorter (errata 4).
+// schedules in which a prefetch precedes an offload can be shorter (finding 17).
 type Claim struct {
 	Makespan float64 // seconds
 	Offload  []int   // i of ā_i, increasing

@@ -19,7 +19,7 @@ type printed struct {
 	M float64
 	// What differs between the papers.
 	epsG     func(a *printed, x entry) float64
-	misprint bool // errata 12: "u_{B_i} ε_{B_i}" in the first update
+	misprint bool // finding 17: "u_{B_i} ε_{B_i}" in the first update
 }
 
 // An entry is a key of O_i.

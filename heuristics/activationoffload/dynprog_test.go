@@ -223,7 +223,7 @@ func TestDynProgDominance(t *testing.T) {
 	})
 }
 
-// errata 4: what Algorithm 5 claims is above the optimum, of the integral problem
+// finding 17: what Algorithm 5 claims is above the optimum, of the integral problem
 // in the first two cases, with interrupted transfers in the third (11).
 func TestDynProgIsNoBound(t *testing.T) {
 	at := func(kind string, layer int, start, end float64) plan.Op {
@@ -243,7 +243,7 @@ func TestDynProgIsNoBound(t *testing.T) {
 		makespan        float64
 	}{
 		{
-			"7 > 6", dynProgErrata([]float64{1, 0, 0, 2, 0, 0}, []float64{1, 0, 1, 2, 0}, 0, 3, 2), 3, 7, 7, 7,
+			"7 > 6", dynProgFinding([]float64{1, 0, 0, 2, 0, 0}, []float64{1, 0, 1, 2, 0}, 0, 3, 2), 3, 7, 7, 7,
 			[]plan.Op{
 				at(plan.OpFAll, 1, 0, 1), at(plan.OpO, 0, 0, 1), at(plan.OpFAll, 2, 1, 1), at(plan.OpFAll, 3, 1, 2),
 				at(plan.OpP, 0, 1, 2), at(plan.OpFAll, 4, 2, 4), at(plan.OpO, 3, 2, 4), at(plan.OpFAll, 5, 4, 4),
@@ -253,7 +253,7 @@ func TestDynProgIsNoBound(t *testing.T) {
 			6,
 		},
 		{
-			"72 > 66", dynProgErrata([]float64{10, 0, 0, 20, 0, 0}, []float64{10, 1, 10, 20, 1}, 1, 30, 20), 30, 72, 73, 73,
+			"72 > 66", dynProgFinding([]float64{10, 0, 0, 20, 0, 0}, []float64{10, 1, 10, 20, 1}, 1, 30, 20), 30, 72, 73, 73,
 			[]plan.Op{
 				at(plan.OpFAll, 1, 0, 10), at(plan.OpO, 0, 0, 10), at(plan.OpFAll, 2, 10, 11), at(plan.OpFAll, 3, 11, 21),
 				at(plan.OpP, 0, 11, 21), at(plan.OpFAll, 4, 21, 41), at(plan.OpO, 3, 21, 41), at(plan.OpFAll, 5, 41, 42),
@@ -298,8 +298,8 @@ func TestDynProgIsNoBound(t *testing.T) {
 	}
 }
 
-// dynProgErrata is a chain of errata 4, a = ā and δ = 0.
-func dynProgErrata(abar, uF []float64, uB, oF2, oF5 float64) *chain.Chain {
+// dynProgFinding is a chain of finding 17, a = ā and δ = 0.
+func dynProgFinding(abar, uF []float64, uB, oF2, oF5 float64) *chain.Chain {
 	c := &chain.Chain{Input: chain.Input{Activation: abar[0]}}
 	for i, a := range abar[1:] {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: uF[i], BackwardTime: uB, Activation: a, Saved: a})

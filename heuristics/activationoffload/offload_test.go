@@ -216,7 +216,7 @@ func TestBestOrdersAreOptimalForThreeLayers(t *testing.T) {
 	}
 }
 
-// mixed is a counterexample of errata 4: a prefetch has to precede an offload.
+// mixed is a counterexample of finding 17: a prefetch has to precede an offload.
 func mixed(abar, uF []float64, uB, oF2, oF5 float64) *chain.Chain {
 	c := &chain.Chain{Name: "errata-4"}
 	c.Input.Activation = abar[0]

@@ -19,7 +19,7 @@ import (
 )
 
 // optimumCase is a random instance: of few sizes or many, smooth or not, and often
-// one in which a prefetch may have to precede an offload: because of errata 4, or
+// one in which a prefetch may have to precede an offload: because of finding 17, or
 // because long computations leave time to exchange what is away.
 func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	c := random.Chain(r, layers)

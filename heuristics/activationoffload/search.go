@@ -14,7 +14,7 @@ import (
 
 // Search is our own method. It takes the best plan of the other methods and improves it by
 // simulated annealing: first the set, transferred in sorted order, then sets and orders together,
-// in which prefetches may precede offloads (errata 4). It stops when a lower bound is attained,
+// in which prefetches may precede offloads (finding 17). It stops when a lower bound is attained,
 // after its budget of moves, or when ctx ends, and returns the best plan seen. That is never worse
 // than the methods of this package, AutoSwap with the same seed and DynProgSlots with 500 slots,
 // unless ctx ends it before it has run them. It finds a plan whenever one exists, and is

@@ -169,7 +169,7 @@ func TestSearchStartsFromTheOthers(t *testing.T) {
 	}
 }
 
-// Sets and orders are not all: Search finds the optima of errata 4.
+// Sets and orders are not all: Search finds the optima of finding 17.
 func TestSearchMixesTransfers(t *testing.T) {
 	for _, e := range errata() {
 		got, err := Search(context.Background(), e.chain, e.device, 1)

@@ -229,7 +229,7 @@ func rules(v *flush.Instance) []*rule {
 	return all
 }
 
-// List schedules by events with every one of some dozens of rules, and returns the best
+// List schedules by events with every one of about 200 rules, and returns the best
 // order. It ends with ctx, or at the bound. With copies to the host it is [Send] of that
 // or, where that finds no room, one micro-batch after the other.
 // O(rules·operations·GPUs).

@@ -292,7 +292,7 @@ func layers(input float64, uF, a, oF []float64) *chain.Chain {
 	return c
 }
 
-// Errata 1 to 3: where the printed recurrences fail.
+// Finding 7 to 3: where the printed recurrences fail.
 func TestOptimumErrata(t *testing.T) {
 	for _, x := range []struct {
 		name           string

@@ -406,12 +406,12 @@ func TestPureOffload(t *testing.T) {
 	}
 }
 
-// Errata 1: persistent and floating plans take 2 here, as ā_2 is kept and its
+// Finding 7: persistent and floating plans take 2 here, as ā_2 is kept and its
 // input recomputed in none of them. On a link so slow that it does not help,
 // Search finds the optimum 1.
 func TestSearchGoesBeyondPersistence(t *testing.T) {
 	ctx := context.Background()
-	c := &chain.Chain{Name: "errata 1"}
+	c := &chain.Chain{Name: "finding 7"}
 	for l, a := range []float64{1, 0, 1} {
 		x := chain.Layer{Name: "l", Activation: a, Saved: a, Gradient: a}
 		if l == 1 {

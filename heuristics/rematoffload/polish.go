@@ -11,7 +11,7 @@ import (
 // polish improves a schedule by local search over the treatment of one tensor that is stored over the loss. The
 // tensor is offloaded or kept, or it is discarded after its last use before the loss and recomputed right before
 // its next use, from the nearest stored layer below. Persistent plans, also floating ones, lack this last move
-// (errata 1). Another move computes only a_ℓ, not ā_ℓ, before the loss. It ends at a local optimum, or when the
+// (finding 7). Another move computes only a_ℓ, not ā_ℓ, before the loss. It ends at a local optimum, or when the
 // number of timings is used up.
 func (b *search) polish(ctx context.Context, s *view.Schedule) {
 	away := make([]bool, 2*b.in.N+2)

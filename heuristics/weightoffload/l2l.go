@@ -17,8 +17,8 @@ import (
 // (2L−1)·|w|/β, the column of [001] Table 1.
 //
 // Uploads overlap prefetches and computations if memory holds both layers. Otherwise the prefetch
-// waits for the upload and the deletion, so there is a plan for every memory of at least
-// Range().low. O(L) placements.
+// waits for the upload and the deletion, so there is a plan for every memory from the low
+// end of Range on. O(L) placements.
 func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solve(c, p, "l2l", func(in *instance) (*weightoffload.Schedule, error) {
 		s, ok := in.layerByLayer()

@@ -16,7 +16,7 @@ import (
 	"workbench/model/problem/weightoffload"
 )
 
-// ExactLayers is the maximum length of a chain for Exact: its 20L² binaries are too many for more.
+// ExactLayers is the maximum length of a chain for Exact: its O(L²) binaries (880 for 8 layers) are too many for more.
 const ExactLayers = 8
 
 // exact is our own exact MILP of weight offloading: its optimum is the minimum period, and its
@@ -87,7 +87,7 @@ type order struct {
 	turning        bool // beyond exists
 }
 
-// Exact builds our own MILP whose optimum is the minimum period: see exact. 20L² binaries. The
+// Exact builds our own MILP whose optimum is the minimum period: see exact. 15L² − 10L binaries in the paper's model of memory. The
 // error is ErrTooLong for chains of more than ExactLayers.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)

@@ -47,9 +47,9 @@ import (
 // Which interval of a backward counts depends on (3): w_i may be uploaded in the idle part of the
 // interval of B_i, so what is uploaded there is a separate column, late.
 //
-// The tests compare the optimum with that of Weights. One thing is stronger here: the second of (6)
+// The tests compare the optimum with that of [Paper]. One thing is stronger here: the second of (6)
 // lets a part of w_i that was uploaded be evicted, return and be evicted a second time in place of
-// the rest; see weights.deletedOnce.
+// the rest; deletedOnce in the tests excludes it.
 //
 // # The constraints added
 //

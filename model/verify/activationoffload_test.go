@@ -72,9 +72,9 @@ func lengthOf(c *chain.Chain, bandwidth float64, o plan.Op) float64 {
 	return size / bandwidth
 }
 
-// errata4 are the three counterexamples of errata 4; the last one's sizes and
+// finding17 are the three counterexamples of finding 17; the last one's sizes and
 // times are printed with δ = 0 as the first's.
-func errata4() []*chain.Chain {
+func finding17() []*chain.Chain {
 	flat := func(abar, uF, oF []float64) *chain.Chain {
 		c := vectors(abar, uF, oF)
 		c.Input.Gradient = 0
@@ -94,8 +94,8 @@ func errata4() []*chain.Chain {
 }
 
 const (
-	errata4One = "F_all_1@0 O_abar_0@0 F_all_2@1 F_all_3@1 P_abar_0@1 F_all_4@2 O_abar_3@2 F_all_5@4 B_5@4 P_abar_3@4 B_4@6 B_3@6 B_2@6 B_1@6"
-	errata4Ten = "F_all_1@0 O_abar_0@0 F_all_2@10 F_all_3@11 P_abar_0@11 F_all_4@21 O_abar_3@21 F_all_5@41 B_5@42 P_abar_3@42 B_4@62 " +
+	finding17One = "F_all_1@0 O_abar_0@0 F_all_2@1 F_all_3@1 P_abar_0@1 F_all_4@2 O_abar_3@2 F_all_5@4 B_5@4 P_abar_3@4 B_4@6 B_3@6 B_2@6 B_1@6"
+	finding17Ten = "F_all_1@0 O_abar_0@0 F_all_2@10 F_all_3@11 P_abar_0@11 F_all_4@21 O_abar_3@21 F_all_5@41 B_5@42 P_abar_3@42 B_4@62 " +
 		"B_3@63 B_2@64 B_1@65"
 )
 
@@ -120,7 +120,7 @@ func handmade(problem string) (*chain.Chain, *plan.Plan) {
 // Plans whose replay is easily followed: makespan, peak, and the peak where
 // transfers hold memory in parts.
 func TestOffloadByHand(t *testing.T) {
-	c := errata4()
+	c := finding17()
 	hand, _ := handmade(plan.ActivationOffload)
 	instant := vectors([]float64{1, 1, 1}, nil, nil)
 	instant.Layers[1].Gradient = 0
@@ -137,8 +137,8 @@ func TestOffloadByHand(t *testing.T) {
 		ops                   string
 		makespan, peak, parts float64
 	}{
-		{"errata 4", plan.ActivationOffload, c[0], 1, errata4One, 6, 3, 3},
-		{"errata 4, in tens", plan.ActivationOffload, c[1], 1, errata4Ten, 66, 30, 30},
+		{"finding 17", plan.ActivationOffload, c[0], 1, finding17One, 6, 3, 3},
+		{"finding 17, in tens", plan.ActivationOffload, c[1], 1, finding17Ten, 66, 30, 30},
 		{"nothing moves", plan.ActivationOffload, hand, 0, "F_all_1@0 F_all_2@2 F_all_3@3 B_3@4 B_2@5 B_1@7", 9, 10, 10},
 		{
 			"listed by resource", plan.ActivationOffload, hand, 1,

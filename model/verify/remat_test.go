@@ -140,11 +140,11 @@ func TestPlansByHand(t *testing.T) {
 		{"[004] (2.1)", unit, "F_ck_1 F_none_2 F_ck_3 F_all_4 F_all_5 B_5 B_4 F_all_3 B_3 F_all_1 F_all_2 B_2 B_1", 8, 7},
 		{"[004] (2.2)", unit, "F_ck_1 F_none_2 F_ck_3 F_ck_4 F_all_5 B_5 F_all_4 B_4 F_all_3 B_3 F_ck_1 F_all_2 B_2 F_all_1 B_1", 10, 7},
 		{"[004] (2.3)", unit, "F_ck_1 F_none_2 F_all_3 F_ck_4 F_all_5 B_5 F_all_4 B_4 B_3 F_all_1 F_all_2 B_2 B_1", 8, 7},
-		{"errata 1, floating", floating1, "F_all_1 F_all_2 F_all_3 B_3 B_2 B_1", 1, 3},
-		{"errata 1", floating1, missingMove, 1, 2},
-		{"errata 3a, recompute everything", least, "F_ck_1 F_all_2 B_2 F_all_1 B_1", 0, 3},
-		{"errata 3a, store all", least, "F_all_1 F_all_2 B_2 B_1", 0, 2},
-		{"errata 3b", vectors([]float64{1, 1, 1, 0}, nil, []float64{0, 2, 3}), missingMove, 0, 5},
+		{"finding 7, floating", floating1, "F_all_1 F_all_2 F_all_3 B_3 B_2 B_1", 1, 3},
+		{"finding 7", floating1, missingMove, 1, 2},
+		{"finding 9a, recompute everything", least, "F_ck_1 F_all_2 B_2 F_all_1 B_1", 0, 3},
+		{"finding 9a, store all", least, "F_all_1 F_all_2 B_2 B_1", 0, 2},
+		{"finding 9b", vectors([]float64{1, 1, 1, 0}, nil, []float64{0, 2, 3}), missingMove, 0, 5},
 		{"one layer", vectors([]float64{1, 2}, []float64{3}, nil), "F_all_1 B_1", 3, 6},
 		{"sizes of zero", vectors([]float64{0, 0, 0}, []float64{1, 1}, nil), "F_all_1 F_all_2 B_2 B_1", 2, 0},
 	}
@@ -177,7 +177,7 @@ func TestPlansByHand(t *testing.T) {
 	}
 }
 
-// errata.md 2: what (2.6) as printed returns does not fit where F_4 runs with
+// finding 8: what (2.6) as printed returns does not fit where F_4 runs with
 // the base moved to a_2.
 func TestPrintedFloatingDoesNotFit(t *testing.T) {
 	c := vectors([]float64{1, 2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1})

@@ -73,7 +73,7 @@ func JoinMethods() []*solve.Method {
 	return []*solve.Method{{
 		Name: "join-dp", Kind: solve.Exact, Source: "[004] Thm 3, Lemma 2",
 		Summary:    "the dynamic program over branches and checkpoints; proved optimal",
-		Complexity: "O(m·K²·L^(K+1))",
+		Complexity: "O(m·ΣL·Π(L_k+1))",
 		Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 			p, err := joins.DP(ctx, plan.As[*join.Join](in.Instance), int(s.Platform.Memory))
 			if err != nil {

@@ -163,7 +163,8 @@ func LayoutMethods() []*solve.Method {
 		layoutMethod("local-search", solve.Heuristic, "ours",
 			"cuts and recomputations by simulated annealing from the best of these, compared by list scheduling; the best are searched in full",
 			"O(operations·log) a step"),
-		layoutMethod("exact", solve.Exact, "ours", "local-search; few layouts are then all enumerated in the order of their bounds",
+		layoutMethod("exact", solve.Exact, "ours",
+			"local-search; few layouts are then all enumerated in the order of their bounds; proof with --runtime paper",
 			"exponential"),
 	}
 }

@@ -17,7 +17,7 @@ const MaxLayers = 10
 
 // Search returns the least makespan of activation offloading in the integral
 // model ([004] Problem 7), and a plan that has it: all sets of tensors, all orders of the transfers, offloads and
-// prefetches mixed in any way (errata 4 shows that they must be), all ways to
+// prefetches mixed in any way (finding 17 shows that they must be), all ways to
 // interleave them with the computations. Durations and sizes may be any numbers.
 // limit is the most states to visit: random chains of five layers have some
 // hundred, at most a few thousand, of nine some ten thousand. The errors are

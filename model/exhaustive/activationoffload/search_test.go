@@ -40,7 +40,7 @@ func checkOffload(t *testing.T, c *chain.Chain, p *plan.Plan) {
 	}
 }
 
-// The optima of the chains of errata 4 and of some that are easily seen through.
+// The optima of the chains of finding 17 and of some that are easily seen through.
 // For the first two [004] Algorithm 5 says 7 and 72, more than the optimum, though
 // it counts memory in parts; for the third 12, where 11 is possible if transfers
 // can be interrupted.
@@ -57,9 +57,9 @@ func TestOffloadByHand(t *testing.T) {
 		c                       *chain.Chain
 		memory, bandwidth, want float64 // -1: no plan
 	}{
-		{"errata 4", flat([]float64{1, 0, 0, 2, 0, 0}, []float64{1, 0, 1, 2, 0}, []float64{0, 3, 0, 0, 2}), 3, 1, 6},
-		{"errata 4, in tens", ten, 30, 1, 66},
-		{"errata 4, three layers", three, 6, 1, 13},
+		{"finding 17", flat([]float64{1, 0, 0, 2, 0, 0}, []float64{1, 0, 1, 2, 0}, []float64{0, 3, 0, 0, 2}), 3, 1, 6},
+		{"finding 17, in tens", ten, 30, 1, 66},
+		{"finding 17, three layers", three, 6, 1, 13},
 		{"all memory", two, 4, 0, 2},
 		// a_0 goes during F_1, but F_2 starts only when it has gone, at 2; it comes
 		// back after B_2 in two seconds.

@@ -41,7 +41,7 @@ func (e *Unfit) Unwrap() error { return plan.ErrNoPlan }
 // the phases are joined as early as memory and link allow, so that offloads may
 // run on into the backward phase, or prefetches start in the forward phase. All
 // offloads precede all prefetches; of the plans with these orders none is
-// shorter. (Plans in which a prefetch precedes an offload can be: errata 4.)
+// shorter. (Plans in which a prefetch precedes an offload can be: finding 17.)
 //
 // The errors are those of the methods, an *Unfit if the choice gives no plan, or
 // one wrapping ErrChoice if it makes no sense. O(N log N), of which writing the

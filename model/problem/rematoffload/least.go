@@ -8,7 +8,7 @@ import (
 
 // Range returns the memories between which [004] 4.4 varies the limit, M = (1−α)·low + α·high, in
 // bytes. low is the memory of recomputing everything from a_0 for every backward, high that of
-// keeping everything. Neither is a proven minimum: without transfers less may suffice (errata 3),
+// keeping everything. Neither is a proven minimum: without transfers less may suffice (finding 9),
 // and with transfers [Least] does. c must be valid. O(N).
 func Range(c *chain.Chain) (low, high float64) {
 	v := NewView(c)

@@ -164,7 +164,7 @@ func Join(r *rand.Rand, branches, total int) *join.Join {
 // Offload returns a random chain with a memory and a bandwidth for
 // offloading. Mostly it is a [Chain], with memory between the least for
 // which there is a plan and the least that needs no transfer, sometimes one less
-// or more. Of five layers or more, one in four is near the chain of errata 4,
+// or more. Of five layers or more, one in four is near the chain of finding 17,
 // where a plan must fetch a tensor before it offloads another: by chance that is
 // so for one chain in some thousand. Transfers take whole times.
 func Offload(r *rand.Rand, layers int) (c *chain.Chain, memory, bandwidth float64) {
@@ -177,7 +177,7 @@ func Offload(r *rand.Rand, layers int) (c *chain.Chain, memory, bandwidth float6
 	return c, memory, []float64{1, 1, 0.5}[r.IntN(3)]
 }
 
-// randomMixed returns a chain like that of errata 4: a_0 goes during F_1 for the
+// randomMixed returns a chain like that of finding 17: a_0 goes during F_1 for the
 // overhead of F_2, comes back while there is time, and ā_k, which is larger, goes
 // instead for that of F_N. One number is changed, maybe.
 func randomMixed(r *rand.Rand, layers int) (c *chain.Chain, memory, bandwidth float64) {
