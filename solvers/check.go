@@ -18,7 +18,12 @@ const (
 
 // objectiveTol returns the difference of objective and bound up to which a gap counts as closed: the libraries
 // compute bounds for their unrounded points.
-func objectiveTol(objective float64) float64 { return 1e-6 * math.Max(1, math.Abs(objective)) }
+func objectiveTol(objective float64) float64 {
+	return objectiveTolerance * math.Max(1, math.Abs(objective))
+}
+
+// objectiveTolerance is relative, but absolute for objectives below 1.
+const objectiveTolerance = 1e-6
 
 // finitePoint reports whether x has n finite values. Libraries mark infinity by numbers from 1e20 on.
 func finitePoint(x []float64, n int) bool {

@@ -155,11 +155,15 @@ func (s *solving) judgeFailure(ctx context.Context, err error) (*Result, error) 
 
 // closed reports whether incumbent and bound are within the requested gap.
 func (s *solving) closed() bool {
-	if s.best == nil {
-		return false
-	}
-	asked := math.Max(s.problem.AbsGap, s.problem.RelGap*math.Abs(s.bestObj))
-	return s.sense()*(s.bestObj-s.bound) <= asked+objectiveTol(s.bestObj)
+	return s.best != nil && s.problem.Closed(s.bestObj, s.bound, objectiveTolerance)
+}
+
+// Closed reports whether the difference between an objective and a bound, in either sense, is at most the requested absolute or relative
+// gap, whichever is larger, and a tolerance, relative but for objectives below 1. It differs from [platform.Closed] in all of this.
+func (p *Problem) Closed(objective, bound, tolerance float64) bool {
+	scale := math.Abs(objective)
+	asked := math.Max(p.AbsGap, p.RelGap*scale)
+	return float64(p.Model.Sense)*(objective-bound) <= asked+tolerance*math.Max(1, scale)
 }
 
 // stop returns why the search ended early. Known facts take precedence over what the library reports.

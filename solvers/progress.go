@@ -29,7 +29,7 @@ func (s *solving) progress(p Progress) {
 	}
 	if s.best != nil {
 		q.Objective = s.bestObj
-		q.Gap = math.Abs(platform.Gap(q.Objective, q.Bound))
+		q.Gap = math.Abs(platform.Excess(q.Objective, q.Bound))
 	}
 	if s.best != nil && (before == nil || &s.best[0] != &before[0]) {
 		q.X = append([]float64(nil), s.best...)

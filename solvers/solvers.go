@@ -207,11 +207,11 @@ func (r *Result) Objective() (float64, bool) {
 	return r.Obj, ok
 }
 
-// Gap returns the absolute value of [platform.Gap], NaN without a solution.
+// Gap returns the absolute value of [platform.Excess], NaN without a solution.
 func (r *Result) Gap() float64 {
 	obj, ok := r.Objective()
 	if !ok {
 		return math.NaN()
 	}
-	return math.Abs(platform.Gap(obj, r.Bound))
+	return math.Abs(platform.Excess(obj, r.Bound))
 }

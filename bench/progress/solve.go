@@ -132,7 +132,7 @@ func (s *Solve) print(p solve.Progress) {
 	if !math.IsInf(p.Bound, 0) && !math.IsNaN(p.Bound) {
 		bound = s.write(p.Bound)
 		if !math.IsNaN(p.Objective) {
-			gap = fmt.Sprintf("%.3f %%", 100*math.Abs(platform.Gap(p.Objective, p.Bound)))
+			gap = fmt.Sprintf("%.3f %%", 100*platform.Gap(p.Objective, p.Bound))
 		}
 	}
 	if s.tty {

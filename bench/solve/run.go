@@ -321,7 +321,7 @@ func (r *Result) withBounds(more ...Bound) {
 func (r *Result) proves(c proof.Claim) bool {
 	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
 		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
-		return !math.IsInf(c.Value, 0) && platform.Gap(c.Value, b.Value) <= Tolerance &&
+		return !math.IsInf(c.Value, 0) && platform.Closed(c.Value, b.Value, Tolerance) &&
 			!slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
 	})
 }
@@ -373,7 +373,7 @@ func better(a, b *Bound) *Bound {
 func (r *Result) judge() {
 	r.Status, r.OptimalWithin = Feasible, nil
 	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
-		disproved := platform.Gap(*r.Objective, c.Value) < -Tolerance
+		disproved := platform.Excess(*r.Objective, c.Value) < -Tolerance
 		if disproved {
 			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; the plan disproves what %s claims, %v s", c.By, c.Value), "; ")
 		}
@@ -381,13 +381,13 @@ func (r *Result) judge() {
 	})
 	for i := range r.Bounds {
 		b := &r.Bounds[i]
-		if platform.Gap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
+		if platform.Excess(*r.Objective, b.Value) < -Exactness && r.bound(b) {
 			r.fail(fmt.Errorf("%s: the verified plan (%v s) is better than the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective,
 				b.By, b.Value, b.Proof))
 			return
 		}
 	}
-	if r.Conditional != nil && platform.Gap(*r.Objective, r.Conditional.Value) <= Tolerance {
+	if r.Conditional != nil && platform.Closed(*r.Objective, r.Conditional.Value, Tolerance) {
 		r.OptimalWithin = r.Conditional.Assumptions
 	}
 	if r.Bound == nil {
@@ -397,7 +397,7 @@ func (r *Result) judge() {
 	r.Gap = &gap
 	// The bound may be a certified one, preferred to a higher one of a search.
 	closes := func(b Bound) bool {
-		return len(b.Assumptions) == 0 && platform.Gap(*r.Objective, b.Value) <= Tolerance
+		return len(b.Assumptions) == 0 && platform.Closed(*r.Objective, b.Value, Tolerance)
 	}
 	if slices.ContainsFunc(r.Bounds, closes) {
 		r.Status, r.OptimalWithin = Optimal, nil

@@ -77,7 +77,7 @@ func (out *Outcome) UpdateIncumbent(in *Instance, p *plan.Plan) {
 	if out.Plan != nil && !(objective < out.objective) {
 		return
 	}
-	if !(math.Abs(platform.Gap(p.Claims.Makespan, report.Makespan)) <= Exactness) {
+	if !(math.Abs(platform.Excess(p.Claims.Makespan, report.Makespan)) <= Exactness) {
 		timed := *p
 		timed.Claims.Makespan, p = report.Makespan, &timed
 	}

@@ -319,12 +319,12 @@ func (l *leanResult) full(t *Task) *solve.Result {
 		r.Bound, r.Conditional = l.Unconditional.full(), l.Bound.full()
 	}
 	r.Claims, r.Ended = l.Claims, l.Ended
-	if c := r.Conditional; c != nil && r.Objective != nil && platform.Gap(*r.Objective, c.Value) <= solve.Tolerance &&
+	if c := r.Conditional; c != nil && r.Objective != nil && platform.Closed(*r.Objective, c.Value, solve.Tolerance) &&
 		r.Status != solve.Optimal {
 		r.OptimalWithin = c.Assumptions
 	}
 	if r.Objective != nil && r.Bound != nil && r.Status != solve.Failed {
-		gap := max(0, platform.Gap(*r.Objective, r.Bound.Value))
+		gap := platform.Gap(*r.Objective, r.Bound.Value)
 		r.Gap = &gap
 	}
 	if l.OwnBound != nil {

@@ -52,7 +52,7 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 
 // closed reports whether the plan is as good as it is asked for.
 func closed(r *proof.Optimum, gap float64) bool {
-	return r.Value >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
+	return platform.Closed(r.Plan.Claims.Makespan, r.Value, max(gap, plan.Tolerance))
 }
 
 // targets are the positions between bound and plan of the targets.

@@ -63,7 +63,7 @@ func newSearcher(ctx context.Context, in *instance, seed uint64) *searcher {
 }
 
 func (s *searcher) done() bool {
-	return s.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil
+	return platform.Closed(s.T, s.floor, plan.Tolerance) || s.ctx.Err() != nil
 }
 
 // updateIncumbent makes order, an order of starts, the best if it is shorter.
@@ -145,7 +145,7 @@ func (s *searcher) sets() {
 		T := s.set.T
 		heat := s.cooling((s.set.T-s.floor)/float64(4+4*episode), moves)
 		for range moves {
-			if s.set.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil {
+			if platform.Closed(s.set.T, s.floor, plan.Tolerance) || s.ctx.Err() != nil {
 				break
 			}
 			copy(work, away)

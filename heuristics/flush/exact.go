@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"workbench/model/platform"
 	"workbench/model/problem/flush"
 	"workbench/model/proof"
 )
@@ -29,7 +30,7 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	}
 	f := Improve(ctx, v, few)
 	s := best(v, f.Order)
-	closed := func() bool { return s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+3*rounding) }
+	closed := func() bool { return s == nil || platform.Closed(s.Objective, max(g.Bound, f.Bound), 3*rounding) }
 	search := func(most int) {
 		if g.Conflicts > 0 {
 			most = g.Conflicts

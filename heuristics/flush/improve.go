@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/problem/flush"
 	"workbench/model/proof"
 )
@@ -50,7 +52,7 @@ func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	if g.OnProgress != nil {
 		g.OnProgress(s.Objective)
 	}
-	if s.Objective <= g.Bound*(1+1e-9) {
+	if platform.Closed(s.Objective, g.Bound, plan.Tolerance) {
 		return Found{Order: s.Order}
 	}
 	found := Found{}
@@ -72,12 +74,11 @@ func Restart(ctx context.Context, v *flush.Instance, g Goal) Found {
 	if _, ok := ctx.Deadline(); !ok || s == nil {
 		return f
 	}
-	least := max(g.Bound, f.Bound) * (1 + 1e-9)
 	g.Bound = max(g.Bound, f.Bound)
 	unit, ok := commonUnit(v)
 	ok = ok && v.Ops() <= mostNeighbours && !v.Fused
 	r := rand.New(rand.NewPCG(g.Seed, 23))
-	for k := 1; s.Objective > least && ctx.Err() == nil; k++ {
+	for k := 1; !platform.Closed(s.Objective, g.Bound, plan.Tolerance) && ctx.Err() == nil; k++ {
 		if ok && k%8 != 0 {
 			if x := neighbour(ctx, v, unit, s, r, 500); x != nil {
 				s = x
@@ -119,7 +120,7 @@ func anneal(ctx context.Context, v *flush.Instance, start *flush.Schedule, g Goa
 		if x := best(v, newAnnealer(v, from.Order, g).run(ctx, heat, g.Steps)); x != nil && x.Objective < s.Objective {
 			s = x
 		}
-		if s.Objective <= g.Bound*(1+1e-9) {
+		if platform.Closed(s.Objective, g.Bound, plan.Tolerance) {
 			break
 		}
 	}

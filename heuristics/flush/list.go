@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/problem/flush"
 )
 
@@ -267,7 +269,7 @@ func listed(ctx context.Context, v *flush.Instance) flush.Order {
 	var found flush.Order
 	t, least, bound := flush.NewTimer(v), never, v.Bound().Value
 	for _, r := range rules(v) {
-		if found != nil && (ctx.Err() != nil || least <= bound*(1+1e-9)) {
+		if found != nil && (ctx.Err() != nil || platform.Closed(least, bound, plan.Tolerance)) {
 			break
 		}
 		if o := list(v, r); o != nil && t.Run(o, nil) && t.Objective() < least {
@@ -295,7 +297,7 @@ func (l *Lister) Objective(v *flush.Instance, rules []int, bound float64) (least
 		if o := list(v, l.rules[k]); o != nil && t.Run(o, nil) && t.Objective() < least {
 			least, best = t.Objective(), k
 		}
-		if least <= bound*(1+1e-9) {
+		if platform.Closed(least, bound, plan.Tolerance) {
 			break
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	heuristics "workbench/heuristics/flush"
+	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/problem/layout"
 )
 
@@ -42,7 +44,7 @@ func Exact(ctx context.Context, in *layout.Instance, g Goal) (found *Found, prov
 	})
 	proved = true
 	for _, x := range leaves {
-		if found != nil && x.bound >= found.Objective*(1-1e-9) {
+		if found != nil && platform.Closed(found.Objective, x.bound, plan.Tolerance) {
 			break // and all that follow
 		}
 		if ctx.Err() != nil {

@@ -122,7 +122,7 @@ func (x *exact) report() {
 }
 
 func (x *exact) done() bool {
-	return x.upper*(1-x.gap) <= x.bound.Period*(1+2*safe) || x.stop()
+	return platform.Closed(x.upper, x.bound.Period, x.gap+2*safe) || x.stop()
 }
 
 // round probes until the periods that it cannot decide are few. It reports whether it might have decided more with more

@@ -93,7 +93,7 @@ func (s *search) stop() bool { return s.ctx.Err() != nil }
 
 // done reports whether the best schedule is proved optimal, or ctx has ended.
 func (s *search) done() bool {
-	return s.stop() || s.best != nil && s.least <= s.lowest*(1+plan.Tolerance)
+	return s.stop() || s.best != nil && platform.Closed(s.least, s.lowest, plan.Tolerance)
 }
 
 // noise returns random factors around 1: exp of a normal variate with the given standard deviation.

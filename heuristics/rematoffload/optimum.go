@@ -67,7 +67,7 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	if r.Plan == nil {
 		return r, fmt.Errorf("%w in %d states", plan.ErrNoPlan, r.States)
 	}
-	r.Proved = r.Value >= r.Plan.Claims.Makespan*(1-gap)*(1-optimumTolerance)
+	r.Proved = platform.Closed(r.Plan.Claims.Makespan, r.Value, gap+optimumTolerance)
 	return r, nil
 }
 

@@ -129,7 +129,7 @@ type search struct {
 }
 
 func (s *search) done() bool {
-	return s.ctx.Err() != nil || s.best != nil && s.best.Claims.Makespan <= s.bound*(1+plan.Tolerance)
+	return s.ctx.Err() != nil || s.best != nil && platform.Closed(s.best.Claims.Makespan, s.bound, plan.Tolerance)
 }
 
 // updateIncumbent keeps a plan if it is the best.

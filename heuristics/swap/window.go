@@ -47,7 +47,7 @@ func newBest(ctx context.Context, in *instance) *best {
 }
 
 // met reports whether a makespan meets a lower bound.
-func met(T, bound float64) bool { return T <= bound*(1+plan.Tolerance) }
+func met(T, bound float64) bool { return platform.Closed(T, bound, plan.Tolerance) }
 
 func (b *best) done() bool { return met(b.T, b.floor) || b.ctx.Err() != nil }
 

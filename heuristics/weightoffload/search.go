@@ -93,7 +93,7 @@ func newSearch(ctx context.Context, in *instance, o Options) *search {
 }
 
 func (s *search) done() bool {
-	return s.best.T <= s.bound*(1+plan.Tolerance) || s.ctx.Err() != nil
+	return platform.Closed(s.best.T, s.bound, plan.Tolerance) || s.ctx.Err() != nil
 }
 
 // keep makes w the incumbent if it is better.

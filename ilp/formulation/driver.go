@@ -11,6 +11,7 @@ import (
 	"workbench/model/certificate"
 	"workbench/model/milp"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/proof"
 	"workbench/solvers"
 )
@@ -110,7 +111,7 @@ func (r *Result) Claimed() float64 {
 // Closed reports whether the best bound is within the relative gap of the plan, or equal to it up to the tolerance
 // of objectives.
 func (r *Result) Closed(gap float64) bool {
-	return r.Plan != nil && r.Objective-r.Claimed() <= max(gap, plan.Tolerance)*math.Abs(r.Objective)
+	return r.Plan != nil && platform.Closed(r.Objective, r.Claimed(), max(gap, plan.Tolerance))
 }
 
 // Phases returns a Next that lists the phases.

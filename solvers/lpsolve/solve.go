@@ -291,12 +291,7 @@ func (s *search) improve(x []float64) {
 
 // closed reports whether incumbent and bound are within the requested gap.
 func (s *search) closed() bool {
-	if s.best == nil || math.IsNaN(s.bound) {
-		return false
-	}
-	scale := math.Abs(s.bestObj)
-	asked := math.Max(s.p.AbsGap, s.p.RelGap*scale)
-	return s.sense()*(s.bestObj-s.bound) <= asked+1e-9*math.Max(1, scale)
+	return s.best != nil && !math.IsNaN(s.bound) && s.p.Closed(s.bestObj, s.bound, 1e-9)
 }
 
 func (s *search) log(text string) {

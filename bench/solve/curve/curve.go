@@ -407,7 +407,7 @@ func (c *Curve) bound() {
 		for j := range c.Series[i].Points {
 			p := &c.Series[i].Points[j]
 			if b := c.BoundAt(p.At); b != nil && p.Makespan != nil {
-				gap := max(0, platform.Gap(*p.Makespan, b.Value))
+				gap := platform.Gap(*p.Makespan, b.Value)
 				p.Gap = &gap
 			}
 		}

@@ -245,7 +245,7 @@ func (s *FileSolution) note(text string) {
 func (s *FileSolution) conclude(claimed solvers.Status) {
 	infeasible := s.Certificate != nil && s.Certificate.Infeasible
 	if s.Objective != nil && s.Bound != nil {
-		s.Gap = number(math.Abs(platform.Gap(*s.Objective, *s.Bound)))
+		s.Gap = number(math.Abs(platform.Excess(*s.Objective, *s.Bound)))
 		better := *s.Objective - *s.Bound
 		if s.Sense == "minimize" {
 			better = -better

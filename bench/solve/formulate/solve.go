@@ -124,7 +124,7 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	x, ok := r.Solution()
 	if ok && !o.Relax && p.Plan != nil {
 		if s.Plan, s.PlanError = decode(in, p, x); s.Plan != nil && s.Bound != nil {
-			s.PlanGap = number(platform.Gap(*s.Plan, *s.Bound))
+			s.PlanGap = number(platform.Excess(*s.Plan, *s.Bound))
 		}
 	}
 	if ok && wants.Solutions && (len(points) == 0 || p.Model.Objective(points[len(points)-1]) != r.Obj) {

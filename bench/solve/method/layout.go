@@ -116,7 +116,7 @@ func layoutTimes(in *solve.Instance, r *solve.Result) []solve.Line {
 		lines = append(lines, solve.Line{Label: fmt.Sprintf("stage %d", k+1), Text: text})
 	}
 	if own := ownBound(in, r.Plan); own > 0 && r.Bound != nil {
-		gap := func(bound float64) float64 { return 100 * max(0, platform.Gap(value, bound)) }
+		gap := func(bound float64) float64 { return 100 * platform.Gap(value, bound) }
 		lines = append(lines, solve.Line{Label: "layouts", Text: fmt.Sprintf("this layout: gap %.3f %%; all layouts: gap %.3f %%",
 			gap(max(own, r.Bound.Value)), gap(r.Bound.Value))})
 	}
@@ -326,11 +326,11 @@ func LayoutText(f *file.File, proved bool) string {
 	for k, text := range verify.StageLines(allocation, f.Options) {
 		line(fmt.Sprintf("stage %d", k+1), "%s", text)
 	}
-	gap := func(bound float64) float64 { return 100 * max(0, 1-bound/value) }
+	gap := func(bound float64) float64 { return 100 * platform.Gap(value, bound) }
 	line("bound", "this layout %s; all layouts %s, proved by %s", seconds(f.LayoutBound), seconds(f.Bound), f.BoundBy)
 	line("gap", "this layout %.3f %%; all layouts %.3f %%", gap(f.LayoutBound), gap(f.Bound))
 	status := "feasible"
-	if proved || value <= f.Bound*(1+1e-8) {
+	if proved || platform.Closed(value, f.Bound, 1e-8) {
 		status = "optimal (the gap is closed)"
 	}
 	line("status", "%s; verified by replay", status)

@@ -322,7 +322,7 @@ func closedWithin(out *solve.Outcome, s *solve.Setting) bool {
 		return false
 	}
 	for _, b := range out.Bounds {
-		if b.Proof.Trusted() && platform.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*solve.Tolerance) {
+		if b.Proof.Trusted() && platform.Closed(out.Plan.Claims.Makespan, b.Value, max(s.Gap, 2*solve.Tolerance)) {
 			return true
 		}
 	}

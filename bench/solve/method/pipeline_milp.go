@@ -99,7 +99,7 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 func everyMet(j *joint) bool {
 	best := j.Best()
 	return best != nil && slices.ContainsFunc(j.bounds(), func(b solve.Bound) bool {
-		return len(b.Assumptions) == 0 && platform.Gap(best.Claims.Makespan, b.Value) <= max(j.s.Gap, 2*solve.Tolerance)
+		return len(b.Assumptions) == 0 && platform.Closed(best.Claims.Makespan, b.Value, max(j.s.Gap, 2*solve.Tolerance))
 	})
 }
 

@@ -356,7 +356,7 @@ func (row *Row) set(step, peak, compute float64) {
 	}
 	row.StepTime, row.Slowdown, row.Peak = &step, &slowdown, &peak
 	if row.Bound != nil {
-		gap := max(0, platform.Gap(step, row.Bound.Value))
+		gap := platform.Gap(step, row.Bound.Value)
 		row.Gap = &gap
 	}
 }
@@ -410,7 +410,7 @@ func (r *Ranking) setBound() error {
 		}
 	}
 	first := r.Best()
-	if first != nil && r.Bound != nil && platform.Gap(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
+	if first != nil && r.Bound != nil && platform.Excess(*first.StepTime, r.Bound.Value) < -solve.Exactness &&
 		!first.MovesWeights() {
 		return fmt.Errorf("%s: the verified plan (%v s) is better than the bound of %s (%v s): the bound is wrong", first.Strategy,
 			*first.StepTime, r.Bound.By, r.Bound.Value)

@@ -165,7 +165,7 @@ func (f Facts) Bound(c sweep.Task) *sweep.Row {
 
 // beats reports whether the fastest plan is faster than the bound of r.
 func (c *caseFacts) beats(r *sweep.Row) bool {
-	return c.fastest != nil && platform.Gap(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
+	return c.fastest != nil && platform.Excess(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
 }
 
 // Contradiction returns why not all rows of the case can be true, nil if they

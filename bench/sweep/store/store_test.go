@@ -138,7 +138,7 @@ func TestRoundTripAny(t *testing.T) {
 			x.Bound, x.OwnBound, x.Backend, x.Formulation, x.Nodes = nil, nil, nil, nil, nil
 		}
 		if x.Objective != nil && x.Bound != nil {
-			gap := max(0, platform.Gap(*x.Objective, x.Bound.Value))
+			gap := platform.Gap(*x.Objective, x.Bound.Value)
 			x.Gap = &gap
 		}
 		line, err := store.Encode(r)
