@@ -15,7 +15,7 @@ import (
 	"workbench/model/platform"
 )
 
-// at writes a value of what the curve is over.
+// formatAxisValue writes a value of what the curve is over.
 func formatAxisValue(c *Case, over curve.Axis, x float64) string {
 	switch over {
 	case curve.OverBandwidth:

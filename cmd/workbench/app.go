@@ -64,7 +64,7 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code
 // It changes with them.
 const pythonInterface = 2
 
-// run is the program: args as in os.Args, the exit status as result. It never
+// runApp is the program: args as in os.Args, the exit status as result. It never
 // panics through: a bug ends with status 1 and a line that says so.
 func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	defer func() {

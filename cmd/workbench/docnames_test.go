@@ -137,3 +137,28 @@ func TestFindingsInComments(t *testing.T) {
 		}
 	})
 }
+
+// A comment that says what something does begins with its name, so that it does not keep an older one.
+func TestCommentsBeginWithTheName(t *testing.T) {
+	says := regexp.MustCompile(`^([a-zA-Z]\w*) (returns|reports|is|are|has|makes|adds|writes|reads|checks|computes|sets|runs|builds|finds|lists` +
+		`|draws|compares|counts|solves|prints|takes|gives|puts|moves|keeps|describes|raises|executes|names|holds)\b`)
+	others := map[string]bool{"It": true, "This": true, "That": true, "What": true, "There": true, "Which": true, "Kind": true}
+	goFiles(t, func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		f, err := parser.ParseFile(gotoken.NewFileSet(), path, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Doc == nil {
+				continue
+			}
+			if m := says.FindStringSubmatch(fn.Doc.Text()); m != nil && m[1] != fn.Name.Name && !others[m[1]] {
+				t.Errorf("%s: the comment of %s begins with %q; begin with the name", path, fn.Name.Name, m[1])
+			}
+		}
+	})
+}

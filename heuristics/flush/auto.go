@@ -14,7 +14,7 @@ import (
 // time is below that of the worst stage. A variant that runs out of memory is skipped; the original
 // stops there. O(micro-batches·stages).
 func ZBAuto(_ context.Context, v *flush.Instance) flush.Order {
-	if one(v) == nil {
+	if straightStages(v) == nil {
 		return nil
 	}
 	var orders []flush.Order

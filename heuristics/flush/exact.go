@@ -157,8 +157,8 @@ func (x *branching) branch(ctx context.Context) {
 		return
 	}
 	type child struct {
-		letter flush.Operation
-		end    paths
+		op  flush.Operation
+		end paths
 	}
 	var children []child
 	for s := range x.v.Stages {
@@ -178,11 +178,11 @@ func (x *branching) branch(ctx context.Context) {
 		c := children[k]
 		children[k] = children[len(children)-1]
 		children = children[:len(children)-1]
-		x.add(ctx, c.letter, c.end)
+		x.add(ctx, c.op, c.end)
 	}
 }
 
-// can reports whether the next operation of a operation has what it needs, and room.
+// can reports whether an operation of its next micro-batch has what it needs, and memory.
 func (x *branching) can(l flush.Operation) bool {
 	from, _ := x.v.Needs(l)
 	before := x.v.Predecessor(l)
@@ -193,7 +193,7 @@ func (x *branching) can(l flush.Operation) bool {
 	return !l.Takes() || x.held[x.v.GPU[s]]+x.v.Memory[s][l.Kind()] <= x.v.Room[x.v.GPU[s]]
 }
 
-// pathsAfter returns the paths to the end of the next operation of a operation.
+// pathsAfter returns the paths to the end of an operation of its next micro-batch.
 func (x *branching) pathsAfter(l flush.Operation) paths {
 	g, time := x.v.GPU[l.Stage()], x.v.Time[l.Stage()][l.Kind()]
 	p := slices.Clone(x.free[x.lane(l)])
@@ -282,9 +282,9 @@ func (x *branching) dominated() bool {
 		key = binary.AppendUvarint(key, uint64(n))
 		from := n // ends that nothing waits for any more do not matter
 		for next := range x.count {
-			letter := flush.Operation(next)
-			need, _ := x.v.Needs(letter)
-			if (int(need) == l || int(x.v.Predecessor(letter)) == l) && slices.Contains(x.v.Kinds(letter.Stage()), letter.Kind()) {
+			op := flush.Operation(next)
+			need, _ := x.v.Needs(op)
+			if (int(need) == l || int(x.v.Predecessor(op)) == l) && slices.Contains(x.v.Kinds(op.Stage()), op.Kind()) {
 				from = min(from, x.count[next])
 			}
 		}

@@ -13,8 +13,8 @@ import (
 // A Method makes an order; nil: it has none that fits.
 type Method func(context.Context, *flush.Instance) flush.Order
 
-// one returns the stage of each GPU, nil if some have several.
-func one(v *flush.Instance) []int {
+// straightStages returns the stage of each GPU of the straight placement, nil for other placements.
+func straightStages(v *flush.Instance) []int {
 	if v.Platform.Placement != plan.Straight {
 		return nil
 	}
@@ -44,10 +44,10 @@ func (w *sequence) put(kind, n int) {
 	}
 }
 
-// each returns the order in which GPUs of one stage each have the words that fill makes.
+// each returns the order in which GPUs of one stage each have the sequences that fill makes.
 func each(v *flush.Instance, fill func(w *sequence, g int)) flush.Order {
 	o := make(flush.Order, v.GPUs)
-	for g, s := range one(v) {
+	for g, s := range straightStages(v) {
 		w := &sequence{v: v, stage: s}
 		fill(w, g)
 		o[g] = w.ops
@@ -57,7 +57,7 @@ func each(v *flush.Instance, fill func(w *sequence, g int)) flush.Order {
 
 // GPipe runs all F, then each B with its W (Huang et al., GPipe, 2019). O(operations).
 func GPipe(_ context.Context, v *flush.Instance) flush.Order {
-	if one(v) == nil {
+	if straightStages(v) == nil {
 		return nil
 	}
 	return each(v, func(w *sequence, _ int) {
@@ -72,7 +72,7 @@ func GPipe(_ context.Context, v *flush.Instance) flush.Order {
 // OneFOneB runs as many F as there are stages from here on, then B, W and F by turns
 // (Narayanan et al., PipeDream, 2019, with a flush). O(operations).
 func OneFOneB(_ context.Context, v *flush.Instance) flush.Order {
-	if one(v) == nil {
+	if straightStages(v) == nil {
 		return nil
 	}
 	return each(v, func(w *sequence, g int) {
@@ -100,7 +100,7 @@ func ZBH2(_ context.Context, v *flush.Instance) flush.Order {
 // delayedW returns the order of warm Fs, then alternating B and F, with each W late Bs later; the
 // remaining Ws fill the end, one after each B.
 func delayedW(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
-	if one(v) == nil {
+	if straightStages(v) == nil {
 		return nil
 	}
 	return each(v, func(w *sequence, g int) {
@@ -117,7 +117,7 @@ func delayedW(v *flush.Instance, of func(g int) (warm, late int)) flush.Order {
 	})
 }
 
-// Best returns the schedule of the best of several orders, those that do not hold or
+// best returns the schedule of the best of several orders, those that do not hold or
 // have a deadlock left out; nil: there is none.
 func best(v *flush.Instance, orders ...flush.Order) *flush.Schedule {
 	var found *flush.Schedule

@@ -115,7 +115,7 @@ func (l *lister) full(g int, b flush.Operation) bool {
 	return l.held[g]+l.v.Memory[b.Stage()][flush.B] > l.v.Room[g]
 }
 
-// ready returns when the next operation of a operation has all it needs.
+// ready returns when the next micro-batch of an operation has all it needs.
 func (l *lister) ready(x flush.Operation) float64 {
 	j := l.count[x]
 	if j == l.v.Jobs {
@@ -179,7 +179,7 @@ func (l *lister) weight(g int) flush.Operation {
 	return chosen
 }
 
-// start runs the next operation of a operation.
+// start runs the next micro-batch of an operation.
 func (l *lister) start(g int, x flush.Operation, now float64) {
 	s := x.Stage()
 	end := now + l.v.Time[s][x.Kind()]

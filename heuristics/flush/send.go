@@ -75,7 +75,7 @@ type copying struct {
 	unsent   []int // the stages of what waits for its O, the first first
 }
 
-// put appends a operation.
+// put appends an operation.
 func (x *copying) put(l flush.Operation) {
 	x.sequence, x.held = append(x.sequence, l), x.held+x.v.Memory[l.Stage()][l.Kind()]
 	x.count[l]++
@@ -87,8 +87,8 @@ func (x *copying) send() {
 	x.unsent = x.unsent[1:]
 }
 
-// fits offloads until more bytes are free. It reports false if that is impossible.
-func (x *copying) fits(more int64) bool {
+// makeRoom inserts copies to the host until more bytes are free. It reports false if that is impossible.
+func (x *copying) makeRoom(more int64) bool {
 	for x.held+more > x.room && len(x.unsent) > 0 {
 		x.send()
 	}
@@ -113,7 +113,7 @@ func (x *copying) add(left []flush.Operation, lag, lead int) bool {
 		between = max(between, held)
 	}
 	l := left[0]
-	if l.Kind() == flush.F && !x.fits(x.v.Memory[l.Stage()][flush.F]) {
+	if l.Kind() == flush.F && !x.makeRoom(x.v.Memory[l.Stage()][flush.F]) {
 		return false
 	}
 	if x.put(l); l.Kind() == flush.F && x.v.Sends[l.Stage()] {
@@ -136,7 +136,7 @@ func (x *copying) fetch(s int, must bool, between int64) bool {
 		x.send()
 	}
 	if x.count[p] >= x.count[flush.OperationOf(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room ||
-		!x.fits(x.v.Memory[s][flush.P]) {
+		!x.makeRoom(x.v.Memory[s][flush.P]) {
 		return false
 	}
 	x.put(p)

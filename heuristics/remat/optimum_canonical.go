@@ -293,7 +293,7 @@ func (d *canonical) threshold(c phases) {
 	d.least[at], d.ample[at] = least, ample
 }
 
-// at returns the value of c for memory m, as a level that holds m. If it is more
+// value returns the value of c for memory m, as a level that holds m. If it is more
 // than budget, the level may be over.
 func (d *canonical) value(c phases, m, budget float64) level {
 	if d.grain == 0 {

@@ -31,7 +31,7 @@ type Repeated struct {
 // of the last forward block first, count down.
 type run struct{ first, length, count int }
 
-// at returns the k-th node of a block of run number which.
+// nodeOf returns the k-th node of a block of run number which.
 func (r *Repeated) nodeOf(which, block, k int) int {
 	x := r.runs[which]
 	if which == 1 {

@@ -306,7 +306,7 @@ func (f *rematOffload) there(coefficient float64, j, i int) {
 	}
 }
 
-// of returns the tensors of layer i.
+// tensors returns the tensors of layer i.
 func (f *rematOffload) tensors(i int) []int {
 	switch i {
 	case 0:

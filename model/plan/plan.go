@@ -46,7 +46,7 @@ type Plan struct {
 	Unit platform.Unit `json:"-"`
 }
 
-// In returns p with its platform and claims in another unit. The memory is
+// Converted returns p with its platform, offsets and claims in another unit. The memory is
 // rounded down to a whole number of it, and a peak that is none stays as it is,
 // so that it equals no peak. A plan of that unit is returned itself.
 func (p *Plan) Converted(u platform.Unit) *Plan {
@@ -285,7 +285,7 @@ type filePlatform struct {
 	Runtime      string  `json:"runtime,omitempty"`
 }
 
-// of returns the platform of a plan for a problem.
+// platform returns the platform of a plan for a problem.
 func (f *filePlatform) platform(problem string) platform.Platform {
 	p := platform.Platform{
 		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors, Replicas: f.Replicas,

@@ -90,7 +90,8 @@ func set(t *testing.T, v reflect.Value, f reflect.StructField, common []string) 
 		}
 	}
 	if !strings.Contains(strings.Join(fieldNames[:], " "), jsonName(f)) {
-		t.Errorf("%s has no place in Fields", f.Name)
+		t.Errorf("%s is in no rule: add a Field constant with its name to fieldNames and to the problems that have it (rules.go), the field to "+
+			"the file's mirror of Plan or Op (plan.go), to docs/schema/plan-v1.json and to the table of docs/files.md", f.Name)
 	}
 	fill(v.FieldByIndex(f.Index))
 	return true

@@ -92,7 +92,7 @@ func (u Unit) FromBytes(bytes float64) float64 {
 	return u.Floor(Decimal(bytes))
 }
 
-// In converts x from units of u to units of v; other units than the byte get integers,
+// Convert converts x from units of u to units of v; other units than the byte get integers,
 // rounded down.
 func (u Unit) Convert(v Unit, x float64) float64 {
 	switch {

@@ -53,7 +53,7 @@ var replays = []replaying{
 	replayOn(plan.WeightOffload, chain.Kind, weightoffload.Verify, weightoffload.Summarize, nil),
 }
 
-// on returns the replay on instances of type T.
+// replayOn returns the replay on instances of type T.
 func replayOn[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *plan.Plan) (*plan.Report, error),
 	summarize func(T, *plan.Plan) (S, error), profile func(T, *plan.Plan) ([]replay.MemoryStep, error),
 ) replaying {
@@ -74,7 +74,7 @@ func replayOn[T plan.Instance, S fmt.Stringer](problem, kind string, verify func
 	return r
 }
 
-// of returns how plans like p are replayed on in.
+// replayFor returns how plans like p are replayed on in.
 func replayFor(in plan.Instance, p *plan.Plan) (*replaying, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: no plan", plan.ErrUnreadable)

@@ -349,7 +349,7 @@ func (s *jobShop) model(large float64) *milp.Model {
 	return m.Model
 }
 
-// on returns the operation of job j on a machine.
+// operation returns the operation of job j on a machine.
 func (s *jobShop) operation(j, machine int) int {
 	for k, m := range s.machine[j] {
 		if m == machine {

@@ -173,7 +173,7 @@ func Assumptions(c *curve.Curve) (list []string) {
 	return list
 }
 
-// across names the x axis and returns the map to it.
+// acrossAxis names the x axis and returns the map to it.
 func acrossAxis(f *picture.Figure, c *curve.Curve, problem *solve.Problem, quantity curve.Quantity) func(at float64) float64 {
 	in := func(unit float64) func(float64) float64 { return func(at float64) float64 { return at / unit } }
 	switch {

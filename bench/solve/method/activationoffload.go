@@ -19,7 +19,7 @@ import (
 	"workbench/model/verify/rematoffload"
 )
 
-// activationOffload is the problem of [000] and [004] ch. 3.
+// ActivationOffload is the problem of [000] and [004] ch. 3.
 func ActivationOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      offloadview.Problem,
@@ -81,7 +81,7 @@ func movedToHost(again bool) func(*solve.Instance, *solve.Result) []solve.Line {
 // shorter is what to do with chains too long for most methods.
 const shorter = "use greedy or vdnn, or join layers"
 
-// offloadMethods is the table of methods for activation offloading.
+// OffloadMethods is the table of methods for activation offloading.
 func OffloadMethods() []*solve.Method {
 	slots := heuristic("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2",
 		"dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(activationoffload.DynProgSlots))

@@ -17,7 +17,7 @@ import (
 	"workbench/model/testcase"
 )
 
-// joinProblem is the problem of [004] ch. 1.
+// Join is the problem of [004] ch. 1.
 func Join() *solve.Problem {
 	return &solve.Problem{
 		Name:      plan.Join,
@@ -68,7 +68,7 @@ const joinRoundings = 8
 // theorem3 proves the plans of joins.
 const theorem3 = "the dynamic program of [004] Theorem 3"
 
-// joinMethods is the table of methods for joins.
+// JoinMethods is the table of methods for joins.
 func JoinMethods() []*solve.Method {
 	return []*solve.Method{{
 		Name: "join-dp", Kind: solve.Exact, Source: "[004] Thm 3, Lemma 2",

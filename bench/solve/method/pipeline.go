@@ -29,7 +29,7 @@ const (
 	defaultBandwidth  = 12e9
 )
 
-// pipelines is the problem of [004] ch. 5–7.
+// Pipeline is the problem of [004] ch. 5–7.
 func Pipeline() *solve.Problem {
 	return &solve.Problem{
 		Name:      plan.Pipeline,
@@ -151,7 +151,7 @@ func pipelineBound() func(*solve.Instance, solve.Setting) solve.Bound {
 	})
 }
 
-// pipelineMethods is the table of methods for pipelines.
+// PipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*solve.Method {
 	heuristic := func(name, source, summary, complexity string, work pipelinegraph.Method, first ...pipelinegraph.Method) *solve.Method {
 		return &solve.Method{

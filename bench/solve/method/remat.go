@@ -27,7 +27,7 @@ import (
 	"workbench/solvers"
 )
 
-// rematerialization is the problem of [002], [004] ch. 2 and Checkmate.
+// Remat is the problem of [002], [004] ch. 2 and Checkmate.
 func Remat() *solve.Problem {
 	return &solve.Problem{
 		Name: plan.Remat,
@@ -152,7 +152,7 @@ func meetsOnGraph(in *solve.Instance, p *plan.Plan, assumption string) (meets, k
 	return v.Meets(p, assumption)
 }
 
-// rematMethods is the table of methods for rematerialization.
+// RematMethods is the table of methods for rematerialization.
 func RematMethods() []*solve.Method {
 	chains := []string{chain.Kind}
 	onChain := func(name, source, summary, complexity string, work planner, slots int, curve curveOnChain) *solve.Method {

@@ -20,7 +20,7 @@ import (
 	verifyremat "workbench/model/verify/remat"
 )
 
-// checkmateMethods is the table of Checkmate's methods. They take chains, too:
+// CheckmateMethods is the table of Checkmate's methods. They take chains, too:
 // as the graph of the chain, in which every value is an ā.
 func CheckmateMethods() []*solve.Method {
 	methods := []*solve.Method{

@@ -27,7 +27,7 @@ import (
 // pofoSlots is the N of [004] 4.2.4: a finer division does not improve plans.
 const pofoSlots = 50
 
-// rematOffload is the problem of [004] ch. 4.
+// RematOffload is the problem of [004] ch. 4.
 func RematOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      combinedview.Problem,
@@ -94,7 +94,7 @@ func combinedFit(in *solve.Instance, p platform.Platform) error {
 // ofBoth are the methods that chains and training steps have.
 var ofBoth = []string{"pure-remat", "pure-offload", "search"}
 
-// combinedMethods is the table of methods for rematerialization with
+// CombinedMethods is the table of methods for rematerialization with
 // offloading.
 func CombinedMethods() []*solve.Method {
 	methods := []*solve.Method{

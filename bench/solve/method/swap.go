@@ -14,7 +14,7 @@ import (
 	"workbench/model/testcase"
 )
 
-// swapping is the problem of [003].
+// Swap is the problem of [003].
 func Swap() *solve.Problem {
 	return &solve.Problem{
 		Name:      swapview.Problem,
@@ -68,7 +68,7 @@ func swapBound() func(*solve.Instance, solve.Setting) solve.Bound {
 	})
 }
 
-// swapMethods is the table of methods for swapping.
+// SwapMethods is the table of methods for swapping.
 func SwapMethods() []*solve.Method {
 	methods := []*solve.Method{
 		heuristic("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and "+

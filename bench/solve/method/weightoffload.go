@@ -19,7 +19,7 @@ import (
 	"workbench/model/zoo"
 )
 
-// weightOffload is the problem of [001].
+// WeightOffload is the problem of [001].
 func WeightOffload() *solve.Problem {
 	return &solve.Problem{
 		Name:      weightoffload.Problem,
@@ -128,7 +128,7 @@ func short(in *solve.Instance, method string) error {
 	return nil
 }
 
-// weightMethods is the table of methods for weight offloading.
+// WeightMethods is the table of methods for weight offloading.
 func WeightMethods() []*solve.Method {
 	cubic := func(name, source, summary string, work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan,
 		error),

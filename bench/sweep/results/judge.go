@@ -58,7 +58,7 @@ func (o *Options) times() measure {
 	}
 }
 
-// of returns the values of the rows that have one; none if that is the minority,
+// values returns the values of the rows that have one; none if that is the minority,
 // whose values say nothing of the others.
 func (m *measure) values(list []*sweep.Row) (values []float64) {
 	for _, r := range list {
@@ -132,7 +132,7 @@ func (m *measure) decade(v float64) int {
 	return int(math.Floor(math.Log10(v + m.shift)))
 }
 
-// of returns the deviation of values of a decade, of all if it has too few.
+// deviation returns the deviation of values of a decade, of all if it has too few.
 func (n *noise) deviation(decade int) float64 {
 	if d := n.decades[decade]; len(d) >= leastDecade {
 		return deviation(d, n.center)

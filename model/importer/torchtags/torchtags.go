@@ -56,7 +56,7 @@ func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 	return err
 }
 
-// Of returns the tags of a plan of g. A node of the forward, or the loss, whose values the
+// FromPlan returns the tags of a plan of g. A node of the forward, or the loss, whose values the
 // backward or what runs again reads is saved if it runs once, and computed again if it
 // runs again after the first node of the backward. The partitioner computes again once,
 // right before the first use, and keeps that until the last: what runs a third time, again within

@@ -6,7 +6,7 @@ import (
 	"workbench/model/instance/chain"
 )
 
-// Of returns the training step of a chain as functions F1..FN, BN..B1, under the
+// FromChain returns the training step of a chain as functions F1..FN, BN..B1, under the
 // rules of activation offloading ([004] chapter 3), and with its weights ([001]
 // §3). A layer's name follows that of its functions.
 //

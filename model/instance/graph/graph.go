@@ -107,7 +107,7 @@ func (g *Graph) Adjacency() (pred, succ [][]int) {
 	return pred, succ
 }
 
-// Of returns the graph of a chain: F_1..F_N, B_N..B_1 with ids "F1".."B1",
+// FromChain returns the graph of a chain: F_1..F_N, B_N..B_1 with ids "F1".."B1",
 // F_N being the loss. F_ℓ is F_all: it reads ā_{ℓ-1} and writes ā_ℓ, with oF_ℓ
 // beside it. B_ℓ reads ā_ℓ, ā_{ℓ-1} and δ_ℓ and writes δ_{ℓ-1}, with oB_ℓ
 // beside it. a_0 and δ_N are resident all the time. O(N).

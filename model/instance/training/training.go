@@ -129,7 +129,7 @@ func (g *Graph) Sizes() iter.Seq2[*float64, func() string] {
 	}
 }
 
-// Of returns the training step that a graph/v1 means: every plan of g is one of
+// FromGraph returns the training step that a graph/v1 means: every plan of g is one of
 // it, D of a node's value being D of the storage with its id, with the same
 // memory at every operation, and the other way round. g must be valid. O(nodes +
 // edges·log(edges)).

@@ -25,7 +25,7 @@ func ByStart(a, b Arc) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Op, b.Op))
 }
 
-// wrap returns t modulo the period, in [0, period).
+// Wrap returns t modulo the period, in [0, period).
 func (c Circle) Wrap(t float64) float64 {
 	t -= c.Period * math.Floor(t/c.Period)
 	if !(t >= 0 && t < c.Period) { // rounding, or too many periods to count
@@ -39,7 +39,7 @@ func (c Circle) Arc(start, end float64, op int) Arc {
 	return Arc{Start: s, End: s + (end - start), Op: op}
 }
 
-// meet reports whether the arcs share more than an instant. An arc of no
+// Meet reports whether the arcs share more than an instant. An arc of no
 // length meets an arc in whose inside it lies.
 func (c Circle) Meet(a, b Arc) bool {
 	for shift := -c.Period; shift <= c.Period; shift += c.Period {

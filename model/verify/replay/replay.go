@@ -63,7 +63,7 @@ const (
 	Gradients
 )
 
-// newReplay checks that there is something to replay.
+// New checks that there is something to replay.
 func New(p *plan.Plan, problem string, invalid error, record bool) (*Replay, error) {
 	fail := func(format string, args ...any) (*Replay, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{plan.ErrUnreadable}, args...)...)
@@ -103,7 +103,7 @@ func (r *Replay) CheckStart() {
 	}
 }
 
-// finish returns the replay of a whole plan, its report in order.
+// Finish returns the replay of a whole plan, its report in order.
 //
 // Operations may be short of their durations, or overlap, by a rounding; a
 // million of them must not gain time by that.
@@ -123,7 +123,7 @@ func (r *Replay) mistimed() bool {
 	})
 }
 
-// stepsOf are the steps of a replay that records them.
+// StepsOf are the steps of a replay that records them.
 func StepsOf(r *Replay, err error) ([]MemoryStep, error) {
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func StepsOf(r *Replay, err error) ([]MemoryStep, error) {
 	return r.Steps, nil
 }
 
-// verdict is the report of a replay, for the plan as it was given.
+// Verdict is the report of a replay, for the plan as it was given.
 func Verdict(r *Replay, err error) func(*plan.Plan) (*plan.Report, error) {
 	return func(given *plan.Plan) (*plan.Report, error) {
 		if err != nil {
@@ -145,7 +145,7 @@ func (r *Replay) Stored() float64 {
 	return r.Fixed + r.Held[Activations] + r.Held[Saved] + r.Held[Gradients]
 }
 
-// time checks when operation k, which takes so long, runs. Operations stand in
+// CheckTime checks when operation k, which takes so long, runs. Operations stand in
 // the plan in the order in which they run.
 func (r *Replay) CheckTime(k int, duration float64) {
 	o := &r.Plan.Ops[k]
@@ -171,7 +171,7 @@ func (r *Replay) CheckTime(k int, duration float64) {
 	}
 }
 
-// span checks that operation k takes so long and does not begin before time 0.
+// CheckSpan checks that operation k takes so long and does not begin before time 0.
 // It returns false if its times mean nothing.
 func (r *Replay) CheckSpan(k int, duration float64) bool {
 	o := &r.Plan.Ops[k]
@@ -191,7 +191,7 @@ func (r *Replay) CheckSpan(k int, duration float64) bool {
 	return true
 }
 
-// during counts the memory in use while operation k runs: what is stored, its
+// CheckMemory counts the memory in use while operation k runs: what is stored, its
 // output and its overhead.
 func (r *Replay) CheckMemory(k, part int, output, overhead float64) {
 	o := &r.Plan.Ops[k]
@@ -254,7 +254,7 @@ func (r *Replay) Free(here *bool, part int, size float64) {
 	}
 }
 
-// broken adds a violation by operation k, or of the whole plan if k is -1.
+// Broken adds a violation by operation k, or of the whole plan if k is -1.
 func (r *Replay) Broken(rule string, k int, amount float64, format string, args ...any) {
 	v := plan.Violation{Rule: rule, Op: k, Amount: InRange(amount), Detail: fmt.Sprintf(format, args...)}
 	if k >= 0 && plan.Finite(r.Plan.Ops[k].Start) {
@@ -267,14 +267,14 @@ func (r *Replay) Broken(rule string, k int, amount float64, format string, args 
 // infinities.
 func InRange(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
 
-// atEnd adds a violation of the plan as a whole, at its end.
+// AtEnd adds a violation of the plan as a whole, at its end.
 func (r *Replay) AtEnd(rule string, amount float64, format string, args ...any) {
 	r.Broken(rule, -1, amount, format, args...)
 	r.Report.Violations[len(r.Report.Violations)-1].Time = r.Report.Makespan
 }
 
-// plain reports whether operation k has nothing but what its kind has: one of
-// the tensors (nil: none), and a branch or a node if so said.
+// CheckFields reports whether operation k has nothing but what its kind has: one of
+// the tensors (nil: none), and a branch or a node if so said. If not, it adds a violation.
 func (r *Replay) CheckFields(k int, branch, node bool, tensors []string) bool {
 	o := &r.Plan.Ops[k]
 	what := ""

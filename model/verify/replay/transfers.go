@@ -35,7 +35,7 @@ func (r *Replay) AllowTransfers(computes, moves func(o *plan.Op) bool) error {
 	return nil
 }
 
-// checkLink checks that the transfers of a link, "in " if there are several, run
+// CheckLink checks that the transfers of a link, "in " if there are several, run
 // one at a time; takes says for how long operation k uses it, if it does. Like
 // the operations of the device they must not gain time by a million roundings.
 func (r *Replay) CheckLink(link string, takes func(k int) (seconds float64, uses bool)) {
@@ -87,7 +87,7 @@ const (
 	Fetching             // of prefetches that take time
 )
 
-// edges returns the starts and ends of what means something, in the order in
+// Events returns the starts and ends of what means something, in the order in
 // which they happen, and notes the timings. Runs of times each within eps of the
 // next are one instant. What has no finite time comes after the last operation
 // before it that is clocked; what takes time starts in the phase that begins
