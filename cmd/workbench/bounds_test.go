@@ -28,11 +28,10 @@ var computed = map[string][]string{
 	},
 	"bench/solve/method/pipeline.go": {"branch and bound (… allocations, … decisions about patterns)"},
 	"model/proof/optimum.go":         {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
-	"bench/solve/strategy/pipeline.go": {
+	"ilp/rematgraph/solve.go":        {"values that do not fit in memory during … are recomputed"},
+	"bench/solve/method/layout.go": {
 		"load", "load and occupancy", "bottleneck of all cuts", "pairs of runs of all cuts", "enumeration of all layouts",
 	},
-	"ilp/rematgraph/solve.go":      {"values that do not fit in memory during … are recomputed"},
-	"bench/solve/method/layout.go": {"bottleneck of all cuts", "load and occupancy", "pairs of runs of all cuts"},
 }
 
 // docs/bounds.md names every bound that some method may print, and every formulation.
