@@ -286,7 +286,7 @@ func TestAbandoned(t *testing.T) {
 	r, err := New(e).Solve(t.Context(), pick(), Options{
 		Time: 10 * time.Millisecond, Log: &log, OnProgress: func(Progress) { heard++ },
 	})
-	if err != nil || r.Status != Feasible || r.Stop != Time || r.Obj != 10 || r.Bound != 12 || !strings.Contains(r.Note, "left behind") {
+	if err != nil || r.Status != Feasible || r.Stop != Time || r.Obj != 10 || r.Bound != 12 || !strings.Contains(r.Note, "was abandoned") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	close(release)
