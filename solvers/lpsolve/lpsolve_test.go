@@ -357,7 +357,7 @@ func TestLimits(t *testing.T) {
 		if r.Stop != solvers.Time || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
 			t.Errorf("limit %v: %v, %v", limit, r.Status, r.Stop)
 		}
-		if strings.Contains(r.Note, "left behind") {
+		if strings.Contains(r.Note, "was abandoned") {
 			t.Errorf("limit %v: %s", limit, r.Note)
 		}
 	}
@@ -369,7 +369,7 @@ func TestCancelRoot(t *testing.T) {
 	defer cancel()
 	time.AfterFunc(50*time.Millisecond, cancel)
 	r, err := New().Solve(ctx, solvertest.RandomJobShop(20, 15, 1), solvers.Options{})
-	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution || strings.Contains(r.Note, "left behind") {
+	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution || strings.Contains(r.Note, "was abandoned") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
