@@ -33,7 +33,7 @@ const (
 	exitInfeasible = 3
 	exitNoPlan     = 4
 	exitInvalid    = 5
-	// The sweep is done, and tasks of it failed.
+	// Tasks of a sweep failed, or have no row yet where its state is asked for.
 	exitTasksFailed = 6
 	// What shells say of a program that Ctrl-C ended: what it had by then is printed.
 	exitInterrupted = 130

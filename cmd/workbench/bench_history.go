@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
@@ -32,6 +33,10 @@ func newBenchHistory(s streams) *cli.Command {
 					return err
 				}
 				sources = append(sources, results.Source{Folder: folder, Night: n})
+			}
+			given := len(sources)
+			if sources = results.SinceChange(sources); len(sources) < given {
+				fmt.Fprintf(s.err, "workbench: the history begins with %s, which has no task in common with the night before\n", sources[0].Folder)
 			}
 			h, err := results.NewHistory(sources, results.Defaults())
 			if err != nil {

@@ -111,6 +111,9 @@ func benchReport(s streams, o *reportOptions, path string) error {
 		if n := len(r.Contradictions); n > 0 {
 			fmt.Fprintf(s.out, ", %s", platform.Count(n, "contradiction"))
 		}
+		if len(earlier) > 0 && r.Comparison == nil {
+			fmt.Fprint(s.out, ", not compared: no task is in both nights")
+		}
 		fmt.Fprintln(s.out)
 	}
 	return nil

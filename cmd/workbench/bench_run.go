@@ -211,7 +211,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	if err != nil {
 		return onFullDisk(dir, err)
 	}
-	defer func() { err = errors.Join(err, attempts.Close()) }()
+	defer func() { err = errors.Join(err, attempts.Close(st.Missing(list.Tasks))) }()
 	if o.retry {
 		st.Forget()
 	}

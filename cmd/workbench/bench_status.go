@@ -21,7 +21,7 @@ func newBenchStatus(s streams) *cli.Command {
 		Usage:     "list the last nights in a folder, a line each, with changes from the previous night",
 		ArgsUsage: "NIGHTS",
 		Description: "NIGHTS has a folder a night, as nightly.sh makes them. Status 1: one of the nights\n" +
-			"listed is worse than the previous one; 6: none is, but tasks failed or are missing.",
+			"listed is worse than the previous one; 6: none is, but tasks failed or have no row yet.",
 		Flags: append([]cli.Flag{
 			intFlag("input", "last", &count, 7, "`N` nights"),
 			stringFlag("output", "prometheus", &metrics, "", "write the last night to `FILE` for Prometheus's textfile collector"),
@@ -102,7 +102,11 @@ func newBenchPrune(s streams) *cli.Command {
 				for _, folder := range removed {
 					fmt.Fprintln(s.out, folder)
 				}
-				fmt.Fprintf(s.out, "%s: %d of %s removed\n", a[0], len(removed), platform.Count(len(nights), "night"))
+				word := "removed"
+				if dry {
+					word = "would be removed"
+				}
+				fmt.Fprintf(s.out, "%s: %d of %s %s\n", a[0], len(removed), platform.Count(len(nights), "night"), word)
 			}
 			return err
 		}),

@@ -41,7 +41,7 @@ var exitStatuses = []struct {
 	{exitInfeasible, "proved infeasible"},
 	{exitNoPlan, "no plan within the limits"},
 	{exitInvalid, "verification failed"},
-	{exitTasksFailed, "the sweep is done, and tasks of it failed"},
+	{exitTasksFailed, "tasks of a sweep failed; of bench status: or have no row yet"},
 	{exitInterrupted, "interrupted; what was known by then is printed"},
 }
 

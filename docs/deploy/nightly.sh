@@ -54,6 +54,14 @@ say() {
   [ "$status" -eq 0 ] || [ "$worst" -eq 1 ] || worst=$status
 }
 
+# matched runs a command that compares nights. Its status 2 means that they have no task in common, as after a change of the
+# specification: the report has read them, and says that it compares nothing.
+matched() {
+  compared=0
+  "$@" || compared=$?
+  [ "$compared" -eq 2 ] || return "$compared"
+}
+
 accepted=$(cat "$nights/accepted" 2>/dev/null || true)
 before='' earlier=''
 set --
@@ -67,8 +75,8 @@ if [ -z "$before" ]; then
   say workbench bench report "$night"
 else
   say workbench bench report "$night" --before "$before" ${earlier:+--before "$earlier"}
-  say workbench bench compare "$before" "$night"
-  [ $# -lt 3 ] || say workbench bench history "$@" --html "$nights/history.html"
+  say matched workbench bench compare "$before" "$night"
+  [ $# -lt 3 ] || say matched workbench bench history "$@" --html "$nights/history.html"
 fi
 workbench bench prune "$nights" --keep "${KEEP:-30}" >>"$log" 2>&1
 [ -z "${METRICS:-}" ] || workbench bench status "$nights" --last 1 --prometheus "$METRICS" >>"$log" 2>&1 || true

@@ -445,9 +445,16 @@ func TestCron(t *testing.T) {
 			continue
 		}
 		jobs++
-		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+ \|\| echo "[^"]+"\n$`).MatchString(line) ||
-			strings.Contains(line, "%") {
-			t.Errorf("no line of a crontab: %q", line)
+		job := regexp.MustCompile(`^\d+ \d+ \* \* \* ([^/]*)/\S+/nightly\.sh \S+ /[^ )]+(.*)\n$`).FindStringSubmatch(line)
+		if job == nil || strings.Contains(line, "%") {
+			t.Fatalf("no line of a crontab: %q", line)
+		}
+		for status, want := range []string{"", "summary\n"} { // cron mails what is printed
+			night := fmt.Sprintf("sh -c 'echo summary; exit %d'", status)
+			out, err := exec.Command("sh", "-c", job[1]+night+job[2]).CombinedOutput()
+			if err != nil || string(out) != want {
+				t.Errorf("a night of status %d: mail %q, %v, want %q", status, out, err, want)
+			}
 		}
 	}
 	if jobs != 1 {

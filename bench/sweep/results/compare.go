@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -228,7 +229,10 @@ func Key(t sweep.Task) string {
 	return t.ID()
 }
 
-// Compare compares two nights. It is an error of the user's if no task is in both.
+// ErrUnmatched is wrapped by the error of nights that have no task in common.
+var ErrUnmatched = errors.New("no task is in both nights")
+
+// Compare compares two nights. It is an error of the user's, which wraps [ErrUnmatched], if no task is in both.
 // O(n log n) in the rows.
 func Compare(old, new *Night, o Options) (*Comparison, error) {
 	c := &Comparison{Format: ComparisonFormat, Options: o, Findings: []Finding{}, Groups: []Group{}}
@@ -241,9 +245,9 @@ func Compare(old, new *Night, o Options) (*Comparison, error) {
 		}
 	}
 	if c.Matched = len(pairs); c.Matched == 0 {
-		return nil, solve.InputError(fmt.Errorf("no task is in both nights: %s has %d, %s has %d; tasks match if problem, instance, limits, "+
-			"method and"+
-			" settings are the same", cmp.Or(old.Name, "the older"), len(oldTasks), cmp.Or(new.Name, "the newer"), len(newTasks)))
+		return nil, solve.InputError(fmt.Errorf("%w: %s has %d, %s has %d; tasks match if problem, instance, limits, method "+
+			"and settings are the same", ErrUnmatched, cmp.Or(old.Name, "the older"), len(oldTasks),
+			cmp.Or(new.Name, "the newer"), len(newTasks)))
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return order(a.new[0], b.new[0]) })
 	c.unmatched(oldTasks, newTasks)

@@ -152,6 +152,23 @@ func NewHistory(sources []Source, o Options) (*History, error) {
 	return h, nil
 }
 
+// SinceChange returns the nights from the last change of specification on, the oldest first: before it lies a night that has no
+// task in common with the next. O(n log n) in the rows.
+func SinceChange(sources []Source) []Source {
+	slices.SortStableFunc(sources, func(a, b Source) int { return began(a.Night).Compare(began(b.Night)) })
+	for k := len(sources) - 1; k > 0; k-- {
+		old, matched := byTask(sources[k-1].Night.Rows), false
+		for key := range byTask(sources[k].Night.Rows) {
+			_, in := old[key]
+			matched = matched || in
+		}
+		if !matched {
+			return sources[k:]
+		}
+	}
+	return sources
+}
+
 // began returns when the first row of a night was begun.
 func began(n *Night) (first time.Time) {
 	for i, r := range n.Rows {

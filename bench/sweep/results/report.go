@@ -28,6 +28,7 @@ type Report struct {
 	Contradictions    []ReportedContradiction
 	// Comparison is with an earlier night; nil: none.
 	Comparison *Comparison
+	unmatched  string   // why there is none although an earlier night was given; "": none was
 	Nights     []Column // side by side, the oldest first; nil: only this one
 
 	runs []*Run // of all problems, as the page numbers them

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,7 +25,7 @@ func (r *Report) Tonight() (lines []string) {
 		add("Proofs: %s.", c.moved(ProofLost, ProofGained, ""))
 		add("Times: %s%s.", c.moved(Slower, Faster, MethodSlower), c.drift())
 	} else {
-		add("No night to compare with.")
+		add("No night to compare with%s.", r.unmatched)
 	}
 	add("Open gaps: %s.", r.openGaps())
 	add("Longest: %s.", r.longest(3))
@@ -51,8 +52,8 @@ type Column struct {
 	Time float64
 }
 
-// NewReportAfter reads a night, compares it with the latest of earlier ones, and lists all of them side by side. It is
-// an error of the user's if no task is in both nights that are compared.
+// NewReportAfter reads a night, compares it with the latest of earlier ones, and lists all of them side by side. If the two
+// have no task in common, as after a change of the specification, the report has no comparison and says so.
 func NewReportAfter(n *Night, earlier []*Night, o Options) (*Report, error) {
 	if len(earlier) == 0 {
 		return NewReport(n, nil), nil
@@ -60,6 +61,11 @@ func NewReportAfter(n *Night, earlier []*Night, o Options) (*Report, error) {
 	earlier = slices.Clone(earlier)
 	slices.SortStableFunc(earlier, func(a, b *Night) int { return began(a).Compare(began(b)) })
 	c, err := Compare(earlier[len(earlier)-1], n, o)
+	if errors.Is(err, ErrUnmatched) {
+		r := NewReport(n, nil)
+		r.unmatched = ": " + err.Error()
+		return r, nil
+	}
 	if err != nil {
 		return nil, err
 	}

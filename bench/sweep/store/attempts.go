@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,11 +17,11 @@ import (
 const attemptsName = "attempts.txt"
 
 // Attempts records in which tasks earlier runs died: a task may end not only its own process, but the run or the
-// machine. Close removes the records of its own run, so that the remaining ones name tasks that were running when
-// a run died. Its methods may be called from any goroutine.
+// machine. Close removes the records of its own run and of tasks that have a row by then, so that the remaining ones name
+// tasks that were running when a run died. Its methods may be called from any goroutine.
 type Attempts struct {
 	file *os.File
-	dead int64 // bytes of the records of dead runs
+	dead []string // the records of dead runs
 
 	mu       sync.Mutex
 	count    map[string]int
@@ -41,19 +42,17 @@ func OpenAttempts(s *Store, missing []sweep.Task) (*Attempts, error) {
 	for i := range missing {
 		wanted[missing[i].ID()] = true
 	}
-	var kept []byte
 	for line := range bytes.Lines(text) {
 		if id := strings.TrimSuffix(string(line), "\n"); wanted[id] {
 			a.count[id]++
-			kept = append(kept, id+"\n"...)
+			a.dead = append(a.dead, id)
 		}
 	}
-	if !bytes.Equal(text, kept) {
+	if kept := lines(a.dead); !bytes.Equal(text, kept) {
 		if err := WriteFile(path, kept); err != nil {
 			return nil, err
 		}
 	}
-	a.dead = int64(len(kept))
 	if a.file, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
 		return nil, err
 	}
@@ -96,13 +95,24 @@ func (a *Attempts) Begin(id string) (int, error) {
 	return a.count[id], nil
 }
 
-// Close removes the records made since OpenAttempts.
-func (a *Attempts) Close() error {
+// lines returns names, a line each.
+func lines(names []string) (text []byte) {
+	for _, name := range names {
+		text = append(text, name+"\n"...)
+	}
+	return text
+}
+
+// Close removes the records made since OpenAttempts, and those of tasks that are not missing any more; without any the file, too.
+func (a *Attempts) Close(missing []sweep.Task) error {
 	close(a.unsynced)
 	<-a.synced
-	err := a.file.Truncate(a.dead)
-	if a.dead == 0 && err == nil {
-		err = os.Remove(a.file.Name())
+	kept := slices.DeleteFunc(slices.Clone(a.dead), func(id string) bool {
+		return !slices.ContainsFunc(missing, func(t sweep.Task) bool { return t.ID() == id })
+	})
+	err := a.file.Close()
+	if len(kept) == 0 {
+		return errors.Join(err, os.Remove(a.file.Name()))
 	}
-	return errors.Join(err, a.file.Close())
+	return errors.Join(err, WriteFile(a.file.Name(), lines(kept)))
 }

@@ -56,7 +56,7 @@ func TestAttempts(t *testing.T) {
 	begin(a, 0, 1)
 	begin(a, 1, 1)
 	begin(a, 1, 2)
-	if err := a.Close(); err != nil {
+	if err := a.Close(missing); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
@@ -81,7 +81,7 @@ func TestAttempts(t *testing.T) {
 	suspects(a, 1, 2)
 	begin(a, 1, 3)
 	begin(a, 3, 1)
-	if err := a.Close(); err != nil {
+	if err := a.Close(missing); err != nil {
 		t.Fatal(err)
 	}
 
@@ -90,15 +90,23 @@ func TestAttempts(t *testing.T) {
 	suspects(a, 2)
 	begin(a, 2, 2)
 	begin(a, 1, 1)
-	if err := a.Close(); err != nil {
+	if err := a.Close(missing); err != nil {
 		t.Fatal(err)
 	}
+	a = open()
+	suspects(a, 2)
+	if err := a.Close(nil); err != nil { // this run did the rest
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a run that does the tasks of a killed one leaves %s: %v", file, err)
+	}
 	missing = nil
-	if err := open().Close(); err != nil {
+	if err := open().Close(missing); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a sweep that is done leaves %s: %v", file, err)
 	}
-	_ = dies.Close() // for its goroutine; its file is gone
+	_ = dies.Close(nil) // for its goroutine; its file is gone
 }

@@ -163,7 +163,7 @@ func runSweep(ctx context.Context, dir string, change func(*worker.Worker)) erro
 	if err != nil {
 		return err
 	}
-	defer attempts.Close()
+	defer func() { _ = attempts.Close(nil) }()
 	w := &worker.Worker{
 		Attempts: attempts,
 		Sweep:    list.Name, Name: "local", Environment: "here", Jobs: 2, Sink: s,
