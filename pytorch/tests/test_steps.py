@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+import json
+import subprocess
 from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
 import pytest
 import torch
 import torch.nn.functional as F
+import workbench_torch as wt
 from planning import by_hand
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from workbench_torch.planner import program
 from workbench_torch.state import same
 
 
@@ -153,3 +158,48 @@ def test_training(set_to_none: bool, tmp_path: Path) -> None:
             nn.utils.clip_grad_norm_(m.parameters(), 0.1)
             optimizer.step()
         assert all(map(same, [*model.parameters(), *model.buffers()], [*other.parameters(), *other.buffers()]))
+
+
+def test_inputs_without_values_are_refused(tmp_path: Path) -> None:
+    """Losses have no backward on the meta device: the graph of a step there would lack it, and its memory be too small."""
+    with torch.device("meta"):
+        meta, x = network(), torch.zeros(6, 8)
+    for model, example, message in [
+        (meta, (x,), "0.weight is on the meta device"),
+        (network(), (x,), "tensor 0 of the example is on the meta device"),
+        (network(), numbers(0), "the example is a tensor, it must be a tuple"),
+    ]:
+        with pytest.raises(wt.UnsupportedError, match=message):
+            wt.profile_graph(model, square, example, device="a100")  # type: ignore[arg-type]
+        with pytest.raises(wt.UnsupportedError, match=message):
+            wt.plan(model, square, example, memory="50%")  # type: ignore[arg-type]
+    with FakeTensorMode():
+        fake = network()
+    with pytest.raises(wt.UnsupportedError, match=r"0\.weight is a fake tensor"):
+        wt.profile_graph(fake, square, (numbers(0),))
+    with pytest.raises(wt.UnsupportedError, match="'rtx4090' is unknown: v100, a100, h100, or"):
+        wt.profile_graph(network(), square, (numbers(0),), device="rtx4090")
+    (tmp_path / "empty.json").touch()
+    with pytest.raises(wt.UnsupportedError, match="it is empty"):
+        wt.load(tmp_path / "empty.json", network(), square, (numbers(0),))
+
+
+def test_a_plan_of_the_command_line_runs(tmp_path: Path) -> None:
+    """A plan of problem remat for the graph of profile_graph runs as a saved step does, and one for another graph is refused."""
+    model, example = network(), (numbers(0),)
+    (tmp_path / "graph.json").write_text(json.dumps(wt.profile_graph(model, square, example)))
+    plan = tmp_path / "plan.json"
+    run = [program(), "solve", str(tmp_path / "graph.json"), "--problem", "remat", "--memory", "100%", "--quiet", "--plan", str(plan)]
+    subprocess.run(run, check=True, capture_output=True)
+    step = wt.load(plan, model, square, example)
+    assert all(map(same, by_plan(model, step, example), plainly(model, square, example)))
+    with pytest.raises(wt.UnsupportedError, match="another step"):
+        wt.load(plan, nn.Sequential(nn.Linear(8, 8), nn.Tanh()), square, example)
+    changed = json.loads(plan.read_text())
+    changed["ops"] = changed["ops"][1:]
+    plan.write_text(json.dumps(changed))
+    with pytest.raises(wt.UnsupportedError, match="INVALID"):
+        wt.load(plan, model, square, example)
+    (tmp_path / "graph.json").unlink()
+    with pytest.raises(wt.UnsupportedError, match="put it next to the plan"):
+        wt.load(plan, model, square, example)

@@ -76,6 +76,26 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench" / "plans"
 
 
+def graph_of(path: Path, plan: dict[str, Any]) -> dict[str, Any]:
+    """Returns the graph/v2 that a plan is for, found where the plan says or next to it; the program verifies the plan.
+
+    Raises:
+        UnsupportedError: there is no such graph, or the plan is for another one, of another problem, or invalid.
+    """
+    if plan.get("problem") != "remat":
+        what = f"plans of {plan.get('problem')} for graphs are not run here, those of remat are"
+        raise UnsupportedError(f"{path}: {what}", reason=Reason.PLAN)
+    source = Path(plan.get("instance", {}).get("source") or "graph.json")
+    found = next((f for f in (source, path.parent / source.name) if f.is_file()), None)
+    if found is None:
+        raise UnsupportedError(f"{path}: its graph {source} is not found: put it next to the plan", reason=Reason.PLAN)
+    done = subprocess.run([program(), "verify", str(found), str(path)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise UnsupportedError(f"{path} for {found}: {(done.stderr or done.stdout).strip()}", reason=Reason.PLAN)
+    graph: dict[str, Any] = json.loads(found.read_text())
+    return graph
+
+
 def solve(document: dict[str, Any], memory: str, *, method: str = "search", seconds: float = 10) -> dict[str, Any]:
     """Returns a plan (workbench.plan/v1) for a graph; its proven bound of the time is in ``x-bound``.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from . import capture as tracing
@@ -261,7 +262,7 @@ def plan(
     if not isinstance(model, nn.Module):
         raise UnsupportedError(f"the network is of type {type(model).__name__}, it must be an nn.Module")
     step = Step(model, loss, Options(memory, method, seconds, cache, optimizer))
-    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    args, kwargs = _arguments(model, example)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     step._add(args, kwargs, step._key(leaves, spec), None)  # noqa: SLF001 # its only maker
     return step
@@ -270,7 +271,9 @@ def plan(
 def load(
     path: str | Path, model: nn.Module, loss: Callable[..., Any] | None = None, example: tuple[Any, ...] | dict[str, Any] = ()
 ) -> Step:
-    """Returns a step that follows the plan in a file: what :meth:`Step.save` wrote, or a plan for the chain of :func:`profile`.
+    """Returns a step that follows the plan in a file: what :meth:`Step.save` wrote, or a plan for :func:`profile` or :func:`profile_graph`.
+
+    The graph that a plan is for is read where the plan says, or next to the plan; the workbench program checks its digest and the plan.
 
     Args:
         path: the file.
@@ -282,14 +285,18 @@ def load(
         UnsupportedError: the plan is for another step or breaks the rules, or the file cannot be read.
     """
     try:
-        known = json.loads(Path(path).read_text())
+        text = Path(path).read_text()
+        known = json.loads(text)
     except (OSError, ValueError) as e:
-        raise UnsupportedError(f"{path} cannot be read: {e}", reason=Reason.PLAN) from e
+        what = str(e) if isinstance(e, OSError) else f"it is no JSON ({e})" if text.strip() else "it is empty"
+        raise UnsupportedError(f"{path} cannot be read: {what}", reason=Reason.PLAN) from e
     if not isinstance(known, dict) or known.get("format") not in (FORMAT, PLAN):
         raise UnsupportedError(f"{path} has neither format {FORMAT} nor {PLAN}", reason=Reason.PLAN)
+    if known["format"] == PLAN and any("node" in o for o in known.get("ops") or []):
+        known = {"format": FORMAT, "graph": planner.graph_of(Path(path), known), "plan": known}
     memory = int(known.get("plan", known).get("platform", {}).get("memory") or 1)
     step = Step(model, loss, Options(memory, "search", 10, True))
-    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    args, kwargs = _arguments(model, example)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     step._add(args, kwargs, step._key(leaves, spec), known)  # noqa: SLF001
     return step
@@ -348,10 +355,23 @@ def profile_graph(
     return joint.document(type(model).__name__, step.samples())
 
 
+def _arguments(model: nn.Module, example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """An example as positional and named arguments; refuses one tensor, and tensors without values."""
+    if not isinstance(example, (tuple, list, dict)):
+        what = "a tensor" if isinstance(example, torch.Tensor) else f"of type {type(example).__name__}"
+        raise UnsupportedError(f"the example is {what}, it must be a tuple of arguments or a dict of named ones", hint="write (x,)")
+    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
+    inputs = [(f"tensor {k} of the example", t) for k, t in enumerate(pytree.tree_leaves((args, kwargs))) if isinstance(t, torch.Tensor)]
+    for name, t in [*model.named_parameters(), *model.named_buffers(), *inputs]:
+        if t.is_meta or isinstance(t, FakeTensor):
+            where = "a fake tensor" if isinstance(t, FakeTensor) else "on the meta device, where losses have no backward"
+            raise UnsupportedError(f"{name} is {where}", hint="make the network and its example on the CPU or on the GPU")
+    return args, kwargs
+
+
 def _profiled(model: nn.Module, loss: Any, example: Any, device: str, seconds: float) -> tuple[tracing.Step, Joint, str]:
     """A step's joint graph with times, and what counted the workspaces."""
-    args, kwargs = ((), example) if isinstance(example, dict) else (tuple(example), {})
-    step = tracing.Step(model, loss, args, kwargs)
+    step = tracing.Step(model, loss, *_arguments(model, example))
     captured = tracing.capture(step)
     with captured.stack:
         if device:

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.flop_counter import flop_registry
 
 from . import memory
+from .errors import UnsupportedError
 from .joint import Entry, Joint
 from .state import Generators, tensors
 
@@ -52,7 +53,11 @@ def estimate(joint: Joint, device: str = "", *, fused: bool = False) -> None:
             to be written.
         device: v100, a100, h100, or FLOP and bytes a second as "19.5e12,1.555e12"; "" for one core of a CPU.
     """
-    flops, rate = (FLOPS, RATE) if not device else DEVICES.get(device.lower()) or tuple(float(x) for x in device.split(","))
+    try:
+        flops, rate = (FLOPS, RATE) if not device else DEVICES.get(device.lower()) or tuple(float(x) for x in device.split(","))
+    except ValueError as wrong:
+        known = ", ".join(DEVICES)
+        raise UnsupportedError(f"device {device!r} is unknown: {known}, or FLOP and bytes a second as 19.5e12,1.555e12") from wrong
     for e in joint.computed():
         operations, moved = cost(e)
         if fused and not operations:
