@@ -81,7 +81,7 @@ func (c *Case) Remarks() (list []string) {
 		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", c.Memory(p.Memory), c.Memory(c.High)))
 	}
 	if b := c.Problem.Resident(c.Instance); b > 0 && c.Budget == nil {
-		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them",
+		list = append(list, fmt.Sprintf("%s of weights, inputs and other resident data are not counted in this memory; --gpu SIZE counts them",
 			c.Memory(b)))
 	}
 	return list

@@ -28,8 +28,8 @@ type Format struct {
 	Zoo func(spec string) (plan.Instance, error)
 }
 
-// Formats returns the table of formats. A file without a format is read as the first, whose error says what is
-// missing. A network without as=KIND takes the first, too.
+// Formats returns the table of formats. A file that is no JSON object is read as the first, whose error says what is wrong.
+// A network without as=KIND takes the first, too.
 func Formats() []Format {
 	return []Format{
 		{Name: chain.Format, Kind: chain.Kind, Word: "chain", Read: reader(chain.Read), Zoo: maker(zoo.Load)},

@@ -3,6 +3,7 @@ package solve
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -207,9 +208,13 @@ func read(spec string, stdin io.Reader) (plan.Instance, error) {
 	}
 	format, formats := strictjson.Format(data), Formats()
 	for _, f := range formats {
-		if format == f.Name || format == "" { // the reader reports a missing format
+		if format == f.Name {
 			return f.Read(bytes.NewReader(data), name)
 		}
+	}
+	var fields map[string]json.RawMessage
+	if format == "" && json.Unmarshal(data, &fields) != nil { // the reader reports broken JSON
+		return formats[0].Read(bytes.NewReader(data), name)
 	}
 	var known []string
 	for _, f := range formats {
@@ -217,6 +222,9 @@ func read(spec string, stdin io.Reader) (plan.Instance, error) {
 	}
 	last := len(known) - 1
 	msg := fmt.Sprintf("%q is no instance; it must be %s or %s", format, strings.Join(known[:last], ", "), known[last])
+	if format == "" {
+		msg = "missing; it must be " + strings.Join(known[:last], ", ") + " or " + known[last]
+	}
 	if format == plan.Format {
 		msg = "it is a plan and no instance: workbench show, verify and place take plans"
 	}

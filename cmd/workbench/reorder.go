@@ -73,9 +73,10 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 func assemble(path []string, leaf *cli.Command, kept []token) ([]string, error) {
 	var flags, arguments []string
 	known := allowed(leaf)
+	named := slices.IndexFunc(kept, func(t token) bool { return t.verbatim })
+	isUnknownCommand := named >= 0 && (leaf == nil || len(leaf.Subcommands) > 0)
 	if slices.ContainsFunc(kept, func(t token) bool { return !t.verbatim && (t.name == "help" || t.name == "h") }) {
-		named := slices.IndexFunc(kept, func(t token) bool { return t.verbatim })
-		if named >= 0 && (leaf == nil || len(leaf.Subcommands) > 0) { // no command, which is said
+		if isUnknownCommand { // which is reported
 			return append(path, "--", kept[named].text), nil
 		}
 		if err := helpOf(leaf, kept); err != nil {
@@ -89,6 +90,9 @@ func assemble(path []string, leaf *cli.Command, kept []token) ([]string, error) 
 			continue
 		}
 		if !slices.Contains(known, t.name) {
+			if isUnknownCommand && named == 0 {
+				return append(path, "--", kept[named].text), nil
+			}
 			where := ""
 			if leaf != nil {
 				where = strings.Join(path[1:], " ") + ": "

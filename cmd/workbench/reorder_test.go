@@ -20,7 +20,7 @@ func TestReorder(t *testing.T) {
 		{name: "flags around", in: "workbench solve --seed=1 a.json --quiet", want: "workbench solve --seed=1 --quiet -- a.json"},
 		{name: "a boolean takes no value", in: "workbench solve --quiet a.json", want: "workbench solve --quiet -- a.json"},
 		{name: "flag before the command", in: "workbench --format json solve a.json", want: "workbench solve --format json -- a.json"},
-		{name: "value that looks like a command", in: "workbench --method solve compare", err: "unknown flag --method"},
+		{name: "value that looks like a command", in: "workbench --timeline solve compare", err: "unknown flag --timeline"},
 		{name: "subcommand", in: "workbench zoo show gpt2 --format json", want: "workbench zoo show --format json -- gpt2"},
 		{name: "instance named as a command", in: "workbench solve zoo", want: "workbench solve -- zoo"},
 		{name: "standard input", in: "workbench solve - -m 3", want: "workbench solve -m 3 -- -"},
@@ -33,6 +33,7 @@ func TestReorder(t *testing.T) {
 		{name: "help about no command", in: "workbench slove --help", want: "workbench -- slove"},
 		{name: "help about no subcommand", in: "workbench zoo lits -h", want: "workbench zoo -- lits"},
 		{name: "help after two dashes", in: "workbench solve -- --help", want: "workbench solve -- --help"},
+		{name: "flag behind an unknown command", in: "workbench slove a.json --memory 3", want: "workbench -- slove"},
 		{name: "unknown without a command", in: "workbench --memory 3", err: "unknown flag --memory"},
 	}
 	for _, tt := range tests {

@@ -18,7 +18,7 @@ var (
 	// ErrTooLong is wrapped by the error for a chain longer than the maximum of a formulation.
 	ErrTooLong = errors.New("chain too long for this formulation")
 	// ErrStart is wrapped by the error for a plan that cannot be a start.
-	ErrStart = errors.New("plan unfit as a start")
+	ErrStart = errors.New("plan cannot be a start")
 )
 
 // Unfit returns the error of a formulation for an instance whose view failed with err: err itself if it is a

@@ -93,7 +93,7 @@ func ParseRate(s string) (float64, error) {
 }
 
 func parseRate(s string) (float64, error) {
-	return parse(s, s, rateUnits, "a bandwidth as 12GB/s, 500MiB/s, 1.2e10 or inf")
+	return parse(s, s, rateUnits, "a bandwidth in bytes as 12GB/s, 500MiB/s, 1.2e10 or inf")
 }
 
 // ParseSeconds reads a duration in seconds: a plain number of seconds or one

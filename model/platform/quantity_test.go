@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	const sizes, rates, durations = "write a size as 16GiB", "write a bandwidth as 12GB/s", "write a duration as 350ms"
+	const sizes, rates, durations = "write a size as 16GiB", "write a bandwidth in bytes as 12GB/s", "write a duration as 350ms"
 	for _, x := range []struct {
 		name  string
 		parse func(string) (float64, error)

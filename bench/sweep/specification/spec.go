@@ -355,7 +355,7 @@ func readMemory(r *reader, v value) (memory, bool) {
 		r.errorf(v.node, "memory: %v", err)
 		return memory{}, false
 	case m.Percent && strings.TrimLeft(v.text, "0123456789. ")[0] == '%':
-		r.errorf(v.node, "memory %s: write range %s for a share between the minimum and keeping everything, which it has meant until now, or "+
+		r.errorf(v.node, "memory %s: write range %s for a share between the minimum and keeping everything, as versions before 0.2 read it, or "+
 			"peak %s for a share of keeping everything", v.text, v.text, v.text)
 		return memory{}, false
 	}

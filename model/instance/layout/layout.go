@@ -64,7 +64,9 @@ func Read(data []byte, name string) (*File, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	f := &File{}
-	if err := d.Decode(f); err != nil {
+	if err := d.Decode(f); errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%w: %s: the file ends in the middle of a value: it is truncated", ErrFormat, name)
+	} else if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrFormat, name, err)
 	}
 	sum := 0
