@@ -50,7 +50,7 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	case o.Recompute != nil && len(o.Recompute) != o.Stages:
 		return nil, fmt.Errorf("%w: recomputation is set for %d stages; there are %d", ErrCut, len(o.Recompute), o.Stages)
 	case o.Send != nil && (len(o.Send) != o.Stages || !(o.SendShare >= 0 && o.SendShare <= 1) || !(o.HostBandwidth > 0)):
-		return nil, fmt.Errorf("%w: offloading of %[2]g of the kept values at %[3]g bytes/s is set for %[1]d stages; there are %[4]d, "+
+		return nil, fmt.Errorf("%w: offloading of %[3]g of the kept values at %[4]g bytes/s is set for %[2]d stages; there are %[5]d, "+
 			"a share is from 0 to 1, and a bandwidth above 0", ErrCut, len(o.Send), o.SendShare, c.Unit.Bytes(o.HostBandwidth), o.Stages)
 	case !(o.Copies >= 0) || o.Copies != math.Trunc(o.Copies):
 		return nil, fmt.Errorf("%w: %g copies of the weights; it is an integer ≥ 0", ErrCut, o.Copies)
