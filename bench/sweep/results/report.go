@@ -247,12 +247,29 @@ func (r *Report) add(p *Problem, list []*sweep.Row, facts Facts, n *Night) {
 	}
 }
 
+// distinguish names the cases of different instances that have one name by what the specification calls them.
+func distinguish(cases map[sweep.Task]*Case, specs map[*Case]string) {
+	digests := map[string]string{}
+	shared := map[string]bool{}
+	for key, c := range cases {
+		if known, ok := digests[c.Instance]; ok && known != key.SHA256 {
+			shared[c.Instance] = true
+		}
+		digests[c.Instance] = key.SHA256
+	}
+	for _, c := range cases {
+		if shared[c.Instance] {
+			c.Instance = specs[c]
+		}
+	}
+}
+
 // gather sorts the rows of a problem into cases and methods. Where nothing says
 // what was to be done, every method was to do every case.
 func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 	var contestants []Configuration
 	methods := map[Configuration]*Method{}
-	cases := map[sweep.Task]*Case{}
+	cases, specs := map[sweep.Task]*Case{}, map[*Case]string{}
 	for _, row := range list {
 		who := ConfigurationOf(&row.Task)
 		if methods[who] == nil {
@@ -269,9 +286,10 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *Night) {
 			if name, zoo := strings.CutPrefix(row.Task.Instance, "zoo:"); zoo {
 				c.Network, _, _ = strings.Cut(name, "?")
 			}
-			cases[key] = c
+			cases[key], specs[c] = c, row.Task.Instance
 		}
 	}
+	distinguish(cases, specs)
 	labels := Labels(contestants)
 	for who, m := range methods {
 		m.Label = labels[who]

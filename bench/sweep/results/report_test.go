@@ -408,3 +408,22 @@ func TestBoundOfTradeoff(t *testing.T) {
 		}
 	}
 }
+
+// Two instances of one name, as the chain and the training step of a network, are two cases that a reader can tell apart.
+func TestInstancesOfOneName(t *testing.T) {
+	n := madeNight(resultstest.Size{Instances: 2, Limits: 1, Repetitions: 1}, "a", 1)
+	for _, r := range n.Rows {
+		if r.Result != nil {
+			r.Result.Instance.Name = "net"
+		}
+	}
+	for _, p := range NewReport(n, nil).Problems {
+		names := map[string]bool{}
+		for _, c := range p.Cases {
+			names[c.Instance] = true
+		}
+		if len(names) != 2 || names["net"] {
+			t.Errorf("%s: %v", p.Name, names)
+		}
+	}
+}
