@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,7 @@ def test_does_not_fit_says_the_minimum() -> None:
         with pytest.raises(wt.DoesNotFitError, match=said) as refused:
             wt.plan(model, loss, example, memory=memory, seconds=2, cache=False)
         assert memory < refused.value.minimum
+        assert not re.search(r"\bn\d+\b", str(refused.value)), "operations are named, not numbered"
         memory = int(1.001 * refused.value.minimum)
     assert wt.plan(model, loss, example, memory=int(1.05 * memory), seconds=4, cache=False).report.peak <= 1.05 * memory
 

@@ -131,9 +131,11 @@ def _failure(done: subprocess.CompletedProcess[str], document: dict[str, Any]) -
         said = {}
     message = said.get("error") or done.stderr.strip() or f"workbench ended with status {done.returncode}"
     message = message.removeprefix("workbench: ").removeprefix("remat: ")
+    known = {n["id"]: f"{n['operation']} of {n.get('layer') or 'the step'}" for n in document["nodes"]}
+    message = re.sub(r"\bn\d+\b", lambda m: known.get(m[0], m[0]), message)
     if done.returncode not in (INFEASIBLE, NO_PLAN):
         return UnsupportedError(message, reason=Reason.PROGRAM)
-    found = re.search(r"at least (?:.*\()?(\d+) bytes?\)? are needed|is known is (?:.*\()?(\d+) bytes?", message)
+    found = re.search(r"at least (?:.*\()?(\d+) bytes?\)? are needed|known plan is (?:.*\()?(\d+) bytes?", message)
     minimum, limit = int(found[1] or found[2]) if found else 0, int(said.get("platform", {}).get("memory") or 0)
     samples = int(document.get("samples", 1))
     batch = math.floor(samples * limit / minimum) if minimum else 0
