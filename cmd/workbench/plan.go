@@ -232,6 +232,9 @@ func (o *planOptions) plan(ctx context.Context, s streams, spec string) error {
 		return r.Err()
 	}
 	render.Strategies(s.out, r, o.gpu)
+	if ctx.Err() != nil {
+		fmt.Fprintln(s.out, "interrupted: these are the plans and bounds that were known by then")
+	}
 	if best != nil && o.out != "" {
 		next := "show " + o.out + " --html plan.html"
 		if best.Result.Plan.Recompute != nil { // a layout
