@@ -151,7 +151,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		t.Fatalf("%v: %s", err, &words)
 	}
-	for _, want := range []string{"finishing the tasks that run", "workbench: stopped with ", "workbench bench resume " + dir + " goes on"} {
+	for _, want := range []string{"finishing the tasks that run", "workbench: stopped with ", "workbench bench resume " + dir + " continues"} {
 		if !strings.Contains(words.String(), want) {
 			t.Errorf("no %q in %s", want, &words)
 		}

@@ -130,7 +130,7 @@ func tenfold(at string, a, b any) (path string, x, y any) {
 		switch key := at[dot+1:]; key {
 		case "memory", "peak_memory", "low", "high", "at", "bandwidth", "bytes":
 			a /= 10
-		case "activations", "saved", "weights", "gradients", "overhead", "variables":
+		case "activations", "saved", "weights", "gradients", "overhead", "variables", "arriving":
 			if strings.HasSuffix(at[:dot], ".args") { // of events
 				a /= 10
 			}

@@ -56,6 +56,7 @@ say() {
 
 # matched runs a command that compares nights. Its status 2 means that they have no task in common, as after a change of the
 # specification: the report has read them, and says that it compares nothing.
+# shellcheck disable=SC2317 # called by say
 matched() {
   compared=0
   "$@" || compared=$?

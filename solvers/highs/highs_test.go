@@ -268,7 +268,7 @@ func TestRaw(t *testing.T) {
 		{"mip_heuristic_efort", "0.1", "mip_heuristic_effort"}, // the nearest
 		{"mip_heuristic_effort", "much", `"much" is not a number`},
 		{"mip_heuristic_effort", "NaN", `"NaN" is not a number`},
-		{"mip_heuristic_effort", "2", "refuses"},
+		{"mip_heuristic_effort", "2", "rejects"},
 		{"mip_pool_age_limit", "1.5", "not an integer"},
 		{"mip_pool_age_limit", "9999999999", "not an integer"},
 		{"mip_allow_restart", "maybe", "not true or false"},
