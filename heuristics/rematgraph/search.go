@@ -158,6 +158,9 @@ func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		return least.Fill(v.NewPlan("search", p), v), nil
 	}
 	size := v.Graph.Unit.Exactly
+	if math.IsInf(least.High, 1) { // stopped
+		return nil, fmt.Errorf("search: %w in the time: %s are available, any plan needs %s", plan.ErrNoPlan, size(p.Memory), size(least.Low))
+	}
 	return nil, fmt.Errorf("search: %w: %s are available, any plan needs %s, and the smallest memory with a known plan is %s", plan.ErrNoPlan,
 		size(p.Memory), size(least.Low), size(least.High))
 }
@@ -173,7 +176,8 @@ const HugeGraph = 4000
 
 // stricter remembers the fastest schedule that the time bound suggests for half the memory, a
 // quarter and so on, the first that fits. Where none does, or ctx ended before the last of them, it
-// remembers the schedule that recomputes everything, of up to N²/2 computations.
+// remembers the schedule that recomputes everything, of up to N²/2 computations; of a huge graph
+// only if there is time.
 func (s *search) stricter() {
 	lowest := s.lowest
 	for memory := s.most() / 2; s.best == nil && s.v.Fits(memory) == nil; memory /= 2 {
@@ -181,7 +185,7 @@ func (s *search) stricter() {
 			break
 		}
 	}
-	if s.best == nil {
+	if s.best == nil && (s.v.N <= HugeGraph || !s.stop()) {
 		s.remember(newState(s.v.Frugal(), s.limits)) // half a second of 10,000 nodes
 	}
 	s.lowest = lowest

@@ -71,10 +71,7 @@ func (v *View) bounds() *bounds {
 		v.made = newBounds(v)
 		v.made.least, v.made.why = v.made.memory()
 		v.made.quantise()
-		v.made.frugal = sync.OnceValue(func() float64 {
-			peak, _, _ := v.Frugal().Peak()
-			return peak
-		})
+		v.made.frugal = sync.OnceValue(func() float64 { return v.frugalPeak(func() bool { return false }) })
 	})
 	return v.made
 }

@@ -38,13 +38,20 @@ const (
 // cached.
 //
 // Low is LeastBound or the optimum of a relaxation with fewer nodes (see contracted). High is the
-// peak of Frugal or of an eager search. If High exceeds Low, a complete search decides. See
+// peak of Frugal or of an eager search; +Inf if v.Stopped ends that of a graph of more than leastNodes
+// nodes, which is not cached. If High exceeds Low, a complete search decides. See
 // leastSearch.
 func (v *View) Least() Least {
 	b := v.bounds()
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if b.known == nil {
+	if b.known == nil && v.N > leastNodes {
+		high := v.frugalPeak(v.stopped) // a second of 10,000 nodes
+		if math.IsInf(high, 1) {
+			return Least{Low: b.least, Why: b.why, High: high}
+		}
+		b.known = &Least{Low: b.least, Why: b.why, High: high}
+	} else if b.known == nil {
 		b.known = &Least{Low: b.least, Why: b.why, High: b.frugal()}
 	}
 	if !b.over {
@@ -52,6 +59,20 @@ func (v *View) Least() Least {
 		b.over = !v.stopped()
 	}
 	return *b.known
+}
+
+// frugalPeak returns the peak of Frugal, +Inf if stop ends it. O(n³/64) in the worst case, as Complete.
+func (v *View) frugalPeak(stop func() bool) (peak float64) {
+	s := v.frugal()
+	for t := v.N - 1; t >= 0; t-- {
+		s.CompleteStage(t)
+		bytes, _ := s.StagePeak(t)
+		peak = max(peak, bytes)
+		if t%256 == 0 && stop() {
+			return math.Inf(1)
+		}
+	}
+	return peak
 }
 
 // stopped reports whether Stopped ends the searches.

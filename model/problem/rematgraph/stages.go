@@ -259,6 +259,13 @@ func (v *View) StoreAll() *Schedule {
 // Frugal returns the schedule that retains only values that must not be recomputed, and values of
 // nodes that are not forward nodes.
 func (v *View) Frugal() *Schedule {
+	s := v.frugal()
+	s.Complete()
+	return s
+}
+
+// frugal returns Frugal before its completion.
+func (v *View) frugal() *Schedule {
 	s := v.New()
 	for i, j := range v.Writer {
 		if v.Graph.Nodes[j].Phase == training.Forward {
@@ -268,7 +275,6 @@ func (v *View) Frugal() *Schedule {
 			s.Retain(t, i, true)
 		}
 	}
-	s.Complete()
 	return s
 }
 
