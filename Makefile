@@ -11,7 +11,7 @@ SHELL := /bin/bash
 ARGS :=
 BACKEND := highs
 PACKAGES := ./...
-TIMEOUT := 15m
+TIMEOUT := 25m
 
 # Everything that compiles Go runs where cgo finds HiGHS and the program finds lp_solve.
 WITH_SOLVERS = eval "$$(scripts/setup.sh --env)" &&
@@ -41,11 +41,11 @@ endif
 # Memory for time: a heap may grow to three times what is live before it is swept, in the
 # short tests to five times.
 test-go:
-	@$(WITH_SOLVERS) GOGC=200 go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) GOGC=200 go test -trimpath $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 # Some packages mostly wait: four at once leave no core idle. make vet looks for what vet finds.
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
-	@$(WITH_SOLVERS) GOGC=400 go test -short -vet=off -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) GOGC=400 go test -short -vet=off -trimpath -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 torch: ## make a Python with PyTorch in the cache unless one is active; TORCH=2.11
 	@scripts/torch.sh
