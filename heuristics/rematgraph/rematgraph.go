@@ -57,15 +57,9 @@ func written(method string, computations int) error {
 // Range returns the memories between which a limit matters, in bytes: low is the minimum for which
 // a plan is known, see rematgraph.View.Least; high is the peak of store-all.
 func Range(v *rematgraph.View) (low, high float64) {
-	high = KeepingAll(v)
+	high = v.StoreAllPeak()
 	if v.Stopped != nil && v.Stopped() {
 		return high, high
 	}
 	return min(v.Least().High, high), high
-}
-
-// KeepingAll returns the peak of StoreAll in bytes. O(n² + edges).
-func KeepingAll(v *rematgraph.View) float64 {
-	peak, _, _ := v.StoreAll().Peak()
-	return peak
 }

@@ -118,6 +118,6 @@ func (r *Repeated) Aim(bytes float64, times int, try func(k int, memory float64)
 func (r *Repeated) memory(bytes float64) (short, part float64) {
 	low, _ := r.v.LeastBound()
 	shortLow, _ := r.Short.LeastBound()
-	part = (KeepingAll(r.Short) - shortLow) / max(1, KeepingAll(r.v)-low)
+	part = (r.Short.StoreAllPeak() - shortLow) / max(1, r.v.StoreAllPeak()-low)
 	return shortLow + (bytes-low)*part, part
 }

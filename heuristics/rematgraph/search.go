@@ -106,7 +106,9 @@ func exact() float64 { return 1 }
 // start sets best to the best of several schedules, those first that are there
 // at once. Of huge graphs with blocks that repeat it tries no others than such as those do.
 func (s *search) start(rounds int) {
-	s.remember(newState(s.v.StoreAll(), s.limits))
+	if platform.Fits(s.v.StoreAllPeak(), s.most()) {
+		s.remember(newState(s.v.StoreAll(), s.limits))
+	}
 	if s.v.N <= largeGraph {
 		s.remember(newState(s.v.Frugal(), s.limits))
 	}

@@ -107,7 +107,7 @@ func keepingAll(in *solve.Instance) (high float64) {
 		return high
 	}
 	if v, err := graphView(in); err == nil {
-		high = rematgraph.KeepingAll(v)
+		high = v.StoreAllPeak()
 	}
 	return high
 }

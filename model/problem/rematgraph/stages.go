@@ -63,6 +63,10 @@ type View struct {
 
 	once sync.Once // guards made
 	made *bounds   // see View.bounds
+
+	keeping  sync.Once // guards kept and keptPeak
+	kept     *Schedule // see View.StoreAll
+	keptPeak float64   // its peak, in bytes
 }
 
 // New validates a *training.Graph or a *graph.Graph and returns its view. The error wraps ErrGraph.
@@ -244,16 +248,31 @@ func (v *View) End(i int) int {
 	return v.Writer[i]
 }
 
-// StoreAll returns the schedule that retains every value until its last reader.
+// StoreAll returns the schedule that retains every value until its last reader. O(n²/64) after the first call.
 func (v *View) StoreAll() *Schedule {
-	s := v.New()
-	for i := range v.M {
-		for t := v.Writer[i] + 1; t <= v.End(i); t++ {
-			s.Retain(t, i, true)
+	v.keepAll()
+	return v.kept.Clone()
+}
+
+// StoreAllPeak returns the peak of StoreAll, in bytes. O(1) after the first call of it or of StoreAll.
+func (v *View) StoreAllPeak() float64 {
+	v.keepAll()
+	return v.keptPeak
+}
+
+// keepAll sets kept and keptPeak. O(n² + edges).
+func (v *View) keepAll() {
+	v.keeping.Do(func() {
+		s := v.New()
+		for i := range v.M {
+			for t := v.Writer[i] + 1; t <= v.End(i); t++ {
+				s.Retain(t, i, true)
+			}
 		}
-	}
-	s.Complete()
-	return s
+		s.Complete()
+		v.kept = s
+		v.keptPeak, _, _ = s.Peak()
+	})
 }
 
 // Frugal returns the schedule that retains only values that must not be recomputed, and values of
