@@ -82,7 +82,7 @@ timeline swap-resnet18 swap 'zoo:resnet18?as=functions' --memory 426MiB --bandwi
 timeline pipeline-resnet50 pipeline 'zoo:resnet50?image=1000&batch=8' --memory 8GB --processors 4 --bandwidth 12GB/s --method search
 timeline flush-zero-bubble flush testdata/examples/zero-bubble.json --micro-batches 12 --memory 10 --method exact
 flush flush-t5 --chunks 2 -- --placement v
-flush flush-t5-again --chunks 2 --placement v --recompute auto -- --placement v
+flush flush-t5-recompute --chunks 2 --placement v --recompute auto -- --placement v
 for network in gpt-4 t5-8; do
   transformer "flush-$network-straight" $network 4 1 straight 80GB
   transformer "flush-$network-interleaved" $network 4 2 interleaved 80GB

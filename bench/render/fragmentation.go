@@ -19,7 +19,7 @@ func Fragmentation(w io.Writer, f *fragmentation.Fragmentation, capacity int64) 
 		on = "devices of " + size(capacity)
 	}
 	fmt.Fprintf(w, "%s plan for %s by %s, %s on %s%s\n\n", f.Problem, f.Instance.Name, f.Method, platform.Count(f.Steps, "step"), on,
-		givenBack(f.Late))
+		freedLate(f.Late))
 	t := Table(w, table.Row{"device", "allocator", "requested", "reserved", "internal", "external", "blocks", "runs in"}, 3, 4, 5, 6, 7, 8)
 	for _, r := range f.Runs {
 		device := r.Device
@@ -40,10 +40,10 @@ func Fragmentation(w io.Writer, f *fragmentation.Fragmentation, capacity int64) 
 		"segments in use; blocks: most at once; runs in: the smallest device found that is enough\n")
 }
 
-// givenBack says that memory is given back late.
-func givenBack(late bool) string {
+// freedLate says that memory is freed late.
+func freedLate(late bool) string {
 	if late {
-		return ", given back late"
+		return ", freed late"
 	}
 	return ""
 }
@@ -56,7 +56,7 @@ func Batches(w io.Writer, several bool, b *fragmentation.Batcher, points []*frag
 		what = "batches"
 	}
 	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %s%s\n\n", what, b.Network, size(float64(b.Capacity)), b.Problem.Name,
-		platform.Count(b.Steps, "step"), givenBack(b.Late))
+		platform.Count(b.Steps, "step"), freedLate(b.Late))
 	t := Table(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7,
 		8, 9)
 	for _, x := range points {

@@ -120,7 +120,7 @@ func strategyRow(x *strategy.Row, r *strategy.Ranking) table.Row {
 	}
 }
 
-// residentState returns the state that is resident beside the peak of a plan, 0 where the memory of activations was given
+// residentState returns the state that is resident in addition to the peak of a plan, 0 where the memory of activations was given
 // or the plan contains the state.
 func residentState(x *strategy.Row, r *strategy.Ranking) float64 {
 	if r.Budget == nil || x.Memory != r.Memory {

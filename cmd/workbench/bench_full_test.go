@@ -9,23 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // A disk that is full when a sweep begins, or nearly so, is the user's to empty: one line that names the folder and how to
 // continue, status 2. With room the same command does the sweep.
 func TestDiskFullAtTheStart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "small")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := testfile.SmallDisk(t, "4m")
 	file := sweepFile(t, 1)
 	ballast, night := filepath.Join(dir, "ballast"), filepath.Join(dir, "night")
 	workbench := program(t)

@@ -48,7 +48,7 @@ func newStages(s streams) *cli.Command {
 			stringFlag("instance", "host-bandwidth", &o.host, "12GB/s", "`RATE` between a GPU and its host, either way"),
 			stringFlag("instance", "memory", &o.choice.Memory, "", "`SIZE` of a GPU's memory, for --recompute auto and --offload auto"),
 			stringFlag("instance", "runtime", &o.runtime, "paper",
-				"`RULES` of the stages: paper, or torch (nothing given back before W, outputs held until the backward, the first stage "+
+				"`RULES` of the stages: paper, or torch (nothing freed before W, outputs held until the backward, the first stage "+
 					"without gradient of its input, B where W follows it)"),
 			stringFlag("output", "name", &o.name, "", "`NAME` of the instance"),
 			stringFlag("output", "output, o", &o.out, "", "write to `FILE` instead of standard output"),

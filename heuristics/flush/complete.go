@@ -332,7 +332,7 @@ func (m *startTimes) memory(g, op int) {
 		case known:
 		case w > 0:
 			lits, weights = append(lits, l), append(weights, w)
-		default: // given back unless it comes later
+		default: // freed unless it comes later
 			lits, weights = append(lits, l.Not()), append(weights, -w)
 			room -= w
 		}

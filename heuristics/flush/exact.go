@@ -84,7 +84,7 @@ type branching struct {
 	count    []int     // by operation
 	end      [][]paths // by operation and micro-batch
 	free     []paths   // by GPU, then by link to the host: the end of its last operation
-	given    []paths   // by GPU: when all that was given back is free
+	given    []paths   // by GPU: when all that was freed is available
 	held     []int64
 	left     []float64 // by GPU: what it still has to compute
 	order    flush.Order

@@ -18,7 +18,7 @@ type Goal struct {
 	// Conflicts is about the maximum number of conflicts of the complete search of [Exact], and
 	// disables its branch and bound; 0: no limit.
 	Conflicts int
-	// Unproved is for one of many instances of which only the best counts: [Improve] seeks no bound and
+	// Unproved is for many instances when only the best counts: [Improve] seeks no bound and
 	// leaves out its most expensive start.
 	Unproved bool
 	// OnProgress, if not nil, is called with the objective of every better schedule.

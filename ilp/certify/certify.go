@@ -138,7 +138,7 @@ func (s *search) next(v *big.Rat) *big.Rat {
 	return steps.Add(offset, steps.Mul(grain, steps.SetInt(whole)))
 }
 
-// granularity returns the greatest number of which all costs are integer multiples. It returns 0 if a continuous
+// granularity returns the largest common divisor of all costs. It returns 0 if a continuous
 // column has a cost, or if that number is at most a millionth of the goal.
 func granularity(d *milp.Data, goal float64) float64 {
 	g := 0.

@@ -71,7 +71,7 @@ type Counterexample struct {
 	about   *testcase.Subject
 	Optimum float64    // by exhaustive search, seconds; +Inf: infeasible
 	Plan    *plan.Plan // an optimal plan; nil: infeasible
-	Method  string     // that made the plan, of which Optimum is then the objective; "": exhaustive search
+	Method  string     // of the plan whose objective Optimum is; "": exhaustive search
 	Detail  string
 }
 

@@ -98,7 +98,7 @@ func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program
 }
 
 // addRow adds the row, with a column for the bytes that are not in memory, to a group. It returns the column and
-// the bytes per unit of it. Sizes are rounded down to a unit of which the total has at most base. The total bounds
+// the bytes per unit of it. Sizes are rounded down to a unit such that the total is at most base units. The total bounds
 // what must be on the host.
 func (r *memoryRow) addRow(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
 	total := max(0, -r.room)

@@ -119,7 +119,7 @@ func replaceEntries(m *Model, i int, col []int32, val []float64) {
 	clear(m.stamp) // its values are positions of entries
 }
 
-// ownsRow reports whether c is a row of m, or of a model of which m is a copy.
+// ownsRow reports whether c is a row of m, or of a model that m was copied from.
 func (m *Model) ownsRow(c Constr) bool {
 	return c.tag == m.tag && int(c.id) < len(m.rowLower) ||
 		slices.ContainsFunc(m.parents, func(p parent) bool { return c.tag == p.tag && int(c.id) < p.rows })

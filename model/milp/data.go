@@ -60,7 +60,7 @@ func (m *Model) RowNames() []string {
 	return names
 }
 
-// FromData builds a model with the columns, rows and objective of d, of which it keeps only the names. Columns are
+// FromData builds a model with the columns, rows and objective of d; of d itself it keeps only the names. Columns are
 // called x[j] and rows after their group, or "row", unless d names them. It validates everything: arrays that do
 // not fit together, foreign columns and values that are not finite are errors, see [Model.Err]. O(columns + rows +
 // nonzeros).

@@ -300,7 +300,7 @@ func (m *Model) setObjective(s Sense, e *Expr) {
 	}
 }
 
-// owns reports whether v is a variable of m, or of a model of which m is a copy.
+// owns reports whether v is a variable of m, or of a model that m was copied from.
 func (m *Model) owns(v Var) bool { return v.tag == m.tag || m.inherits(v) }
 
 // inherits reports whether v was a variable of a model when m was copied from it.

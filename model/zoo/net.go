@@ -96,7 +96,7 @@ func (n *net) constant(shape ...int) tensor {
 	return n.tensor(tensorInfo{shape, n.store(0), fromConstant, false})
 }
 
-// data adds data of which each step of a sequence reads a part: it is permanent, and no input that a chain could
+// data adds data; each step of a sequence reads a part of it: it is permanent, and no input that a chain could
 // discard.
 func (n *net) data(shape ...int) tensor {
 	n.resident += count(shape) * float64(n.precision)

@@ -526,7 +526,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// TestRestart: a model of pipelines with 11 columns, of which HiGHS 1.10.0 calls 9.999999 optimal after a restart.
+// TestRestart: HiGHS 1.10.0 calls 9.999999 optimal after a restart on this model of pipelines with 11 columns.
 func TestRestart(t *testing.T) {
 	m, err := Read(filepath.Join("testdata", "restart.mps"))
 	if err != nil {

@@ -86,7 +86,7 @@ func (h instance) load(p *solvers.Problem) error {
 	return nil
 }
 
-// timeLimit returns the seconds that HiGHS gets of a time limit, used of which have elapsed. It leaves a margin
+// timeLimit returns the seconds that HiGHS gets of a time limit after used of it. It leaves a margin
 // for reading and checking the answer.
 func timeLimit(limit, used time.Duration) float64 {
 	margin := min(limit/20, 50*time.Millisecond)

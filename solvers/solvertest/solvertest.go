@@ -135,7 +135,7 @@ const (
 	infeasiblePick = "max 3x + 2y; st; x + y >= 8; bounds; x <= 3; y <= 4; int; x y"
 )
 
-// text returns a model in LP format, of which semicolons end the lines.
+// text returns a model in LP format, whose lines end in semicolons.
 func text(lp string) *milp.Model {
 	m, err := milp.ReadLP(strings.NewReader(strings.ReplaceAll(lp, ";", "\n") + "\nend\n"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Figure is lines and step functions over two axes, with a shaded bound, single marks, and a legend beside
+// Figure is lines and step functions over two axes, with a shaded bound, single marks, and a legend next to
 // the axes, where it hides nothing. Axes in logarithmic scale need positive values.
 type Figure struct {
 	Title, X, Y string // axis labels with their units
@@ -72,7 +72,7 @@ var (
 	glyphs  = [][]Point{ngon(12, 0), ngon(4, 0.5), ngon(3, 0.75), ngon(4, 0), ngon(3, 0.25), ngon(5, 0.25), ngon(6, 0)}
 )
 
-// ngon returns a regular polygon of n corners in the unit circle, turned by so much of the angle between two corners.
+// ngon returns a regular polygon of n corners in the unit circle, turned by the given fraction of the angle between two corners.
 func ngon(n int, turn float64) (points []Point) {
 	for k := range n {
 		angle := 2 * math.Pi * (float64(k) + turn) / float64(n)

@@ -73,68 +73,47 @@ func TestNothingToDrawIsAnError(t *testing.T) {
 	}
 }
 
+// labels returns the labels of the ticks of an axis.
+func labels(a Axis) string {
+	var list []string
+	for _, k := range a.Ticks(8) {
+		if k.Label != "" {
+			list = append(list, k.Label)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 func TestLogAxesSpanDecades(t *testing.T) {
-	a := padded([]float64{3, 700}, true)
-	if a.Low != 1 || a.High != 1000 {
+	if a := padded([]float64{3, 700}, true); a.Low != 1 || a.High != 1000 {
 		t.Errorf("%v to %v, 1 to 1000 expected", a.Low, a.High)
 	}
-	labels := ""
-	for _, k := range a.Ticks(8) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "1 10 100 1000" {
-		t.Errorf("labels %q", got)
-	}
-}
-
-func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
-	a := padded([]float64{0.75, 96}, true)
-	if a.Low < 0.5 || a.Low > 0.75 || a.High < 96 || a.High > 130 {
+	if a := padded([]float64{0.75, 96}, true); a.Low < 0.5 || a.Low > 0.75 || a.High < 96 || a.High > 130 {
 		t.Errorf("%v to %v for 0.75 to 96", a.Low, a.High)
 	}
-	labels := ""
-	for _, k := range a.Ticks(8) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "1 2 5 10 20 50 100" {
-		t.Errorf("labels %q", got)
-	}
-	labels = ""
-	for _, k := range (Axis{Low: 5.9, High: 37, Log: true}).Ticks(8) {
-		labels += k.Label + " "
-	}
-	if got := strings.Join(strings.Fields(labels), " "); got != "6 7 8 9 10 20 30" {
-		t.Errorf("labels %q", got)
-	}
-	labels = ""
-	for _, k := range (Axis{Low: 0.7, High: 64.3, Whole: true}).Ticks(8) {
-		labels += k.Label + " "
-	}
-	if labels != "5 10 15 20 25 30 35 40 45 50 55 60 " {
-		t.Errorf("labels of whole numbers %q", labels)
-	}
 }
 
-// Steps are round, with no more digits than they need.
-func TestWholeLabelsHaveNoFraction(t *testing.T) {
+// Steps are round, with no more digits than they need; short logarithmic axes have labels between decades.
+func TestLabelsOfAxes(t *testing.T) {
 	for _, x := range []struct {
-		high float64
+		axis Axis
 		want string
 	}{
-		{75, "0 10 20 30 40 50 60 70"},
-		{280, "0 50 100 150 200 250"},
-		{0.6, "0.0 0.1 0.2 0.3 0.4 0.5 0.6"},
-		{1.5, "0.0 0.2 0.4 0.6 0.8 1.0 1.2 1.4"},
+		{padded([]float64{3, 700}, true), "1 10 100 1000"},
+		{padded([]float64{0.75, 96}, true), "1 2 5 10 20 50 100"},
+		{Axis{Low: 5.9, High: 37, Log: true}, "6 7 8 9 10 20 30"},
+		{Axis{Low: 0.7, High: 64.3, Whole: true}, "5 10 15 20 25 30 35 40 45 50 55 60"},
+		{Axis{High: 75}, "0 10 20 30 40 50 60 70"},
+		{Axis{High: 280}, "0 50 100 150 200 250"},
+		{Axis{High: 0.6}, "0.0 0.1 0.2 0.3 0.4 0.5 0.6"},
+		{Axis{High: 1.5}, "0.0 0.2 0.4 0.6 0.8 1.0 1.2 1.4"},
 	} {
-		var got []string
-		for _, tick := range (Axis{High: x.high}).Ticks(8) {
-			if tick.Label != "" {
-				got = append(got, tick.Label)
-			}
+		if got := labels(x.axis); got != x.want {
+			t.Errorf("%+v: %s, want %s", x.axis, got, x.want)
 		}
-		if s := strings.Join(got, " "); s != x.want {
-			t.Errorf("up to %v: %s, want %s", x.high, s, x.want)
-		}
+	}
+	if k := (Axis{Low: 0.7, High: 64.3, Whole: true}).Ticks(8); len(k) != 12 {
+		t.Errorf("%d ticks between integers, want 12", len(k))
 	}
 }
 
@@ -154,7 +133,7 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 	if svg := write(t, f, "svg"); !bytes.Contains(svg, []byte("third = second")) {
 		t.Error("the legend does not say which curve is hidden")
 	}
-	// One that goes on where the other ends is not the other.
+	// One that continues where the other ends is not the other.
 	f.Series[1].Steps, f.Series[2].Steps = false, false
 	f.Series[2].X, f.Series[2].Y = []float64{1, 2, 3}, []float64{3.0001, 2, 1}
 	if got, want := f.overlaps(), []overlap{{under: 2}, {under: 1}, {}}; !slices.Equal(got, want) {

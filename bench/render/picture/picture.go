@@ -4,7 +4,7 @@ package picture
 
 import "strings"
 
-// Colours after Okabe and Ito, which people with any colour vision tell apart, darkened to a contrast
+// Colours after Okabe and Ito, which people with any colour vision can distinguish, darkened to a contrast
 // of at least 3:1 to white (WCAG 2.1, 1.4.11).
 const (
 	Blue      = "#0072b2"

@@ -37,7 +37,7 @@ func Fragmentation(f *fragmentation.Fragmentation) *picture.Figure {
 		g.Title += ", " + most.Device
 	}
 	if f.Late {
-		g.Title += ", given back late"
+		g.Title += ", freed late"
 	}
 	for i := range f.Runs {
 		r := &f.Runs[i]

@@ -89,7 +89,7 @@ type track struct {
 	boxes []box
 }
 
-// A stay is the time that something is kept, of which a trace has all.
+// A stay is an interval in which something is kept. A trace has all of them.
 type stay struct {
 	name, category, id string
 	pieces             []piece
@@ -108,7 +108,7 @@ func (c *chart) add(l lane, boxes []box, label func(v *view, y, height float64, 
 // Measures of the picture in pixels.
 const (
 	defaultWidth = 1000
-	mostWidth    = 1300 // more is divided into rows, of which there are mostRows
+	mostWidth    = 1300 // more is divided into at most mostRows rows
 	mostRows     = 6
 
 	left, right = 84, 22

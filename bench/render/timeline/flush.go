@@ -114,7 +114,7 @@ func flushLegend(list []stages.Stage, gpus int, p *plan.Plan) []picture.Item {
 	if p.Moves() {
 		items = append(
 			items, picture.Item{Name: "to the host", Sample: picture.Swatch(uploadColour)},
-			picture.Item{Name: "back", Sample: picture.Swatch(keptOutput)},
+			picture.Item{Name: "to the GPU", Sample: picture.Swatch(keptOutput)},
 		)
 	}
 	return items

@@ -97,7 +97,7 @@ func (m *memory) panel() float64 {
 	return panelHeight
 }
 
-// height returns that of all devices in so many columns.
+// height returns the height of all devices in the given number of columns.
 func (m *memory) height(columns int) float64 {
 	rows := (len(m.devices) + columns - 1) / max(1, columns)
 	return max(0, float64(rows)*(m.panel()+panelGap)-panelGap)

@@ -80,7 +80,7 @@ type box struct {
 	label      string
 	title      string         // in a picture
 	name       string         // in a trace
-	args       map[string]any // in a trace, beside start and end
+	args       map[string]any // in a trace, in addition to start and end
 }
 
 // boxesOf returns the operations of these kinds in order of start, those without meaningful times left out;
@@ -258,7 +258,7 @@ func onFill(b box) string {
 }
 
 // spread returns labels that keep apart: multiples of 1000 as far as they do,
-// then those of 500, 100, …, 5. O(n·m) for n labels of which m find room.
+// then those of 500, 100, …, 5. O(n·m) for n labels, m of them placed.
 func spread(all []picture.Text) (kept []picture.Text) {
 	for _, step := range []int{1000, 500, 100, 50, 10, 5} {
 		for _, l := range all {

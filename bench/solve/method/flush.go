@@ -49,7 +49,7 @@ func Flush() *solve.Problem {
 			}
 			if p.Moves() {
 				list = append(list, solve.Count{Word: "copies to the host", Ops: []string{plan.OpO}},
-					solve.Count{Word: "back", Ops: []string{plan.OpP}})
+					solve.Count{Word: "to the GPU", Ops: []string{plan.OpP}})
 			}
 			return solve.Counts(list...)(p)
 		},

@@ -120,7 +120,7 @@ type Ranking struct {
 	// gradients, optimizer state, inputs.
 	Activations float64 `json:"activations"`
 	State       float64 `json:"state"`
-	// Device says of which GPU the times are, as the instance says it; "": it does not.
+	// Device is the GPU whose times the instance has, as it says; "": it does not say.
 	Device string `json:"device,omitempty"`
 	// Budget is the division of a whole GPU; nil: the memory of activations was given.
 	Budget *solve.Budget `json:"budget,omitempty"`

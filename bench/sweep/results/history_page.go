@@ -133,7 +133,7 @@ func (s scale) ticks() (list []float64) {
 }
 
 // sparkline draws values over nights on a scale, with the last, the smallest and the largest as numbers; night by night for
-// those who hear it. Holes break the line.
+// screen readers. Holes break the line.
 func sparkline(values []*float64, s scale, number func(float64) string) template.HTML {
 	low, high, last := math.Inf(1), math.Inf(-1), ""
 	var words []string
@@ -220,7 +220,7 @@ func (h *History) scales() (list []scale) {
 	return list
 }
 
-// charts returns a chart for each problem and measure of which any method changed.
+// charts returns a chart for each problem and measure in which a method changed.
 func (h *History) charts() (list []lineChart) {
 	byProblem := map[string][]*Line{}
 	for i := range h.Methods {

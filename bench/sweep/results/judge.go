@@ -276,7 +276,7 @@ func (c *Comparison) decide(of func(*Group) *Ratio, m measure, threshold float64
 	for k := range c.Groups {
 		r := of(&c.Groups[k])
 		if len(r.differences) >= leastTasks && r.Worse+r.Better > 0 {
-			r.Verdict = "~" // until a test can tell
+			r.Verdict = "~" // until a test decides
 		}
 		if len(r.differences) >= fewest {
 			apart := make([]float64, len(r.differences))

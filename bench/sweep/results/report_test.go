@@ -409,7 +409,7 @@ func TestBoundOfTradeoff(t *testing.T) {
 	}
 }
 
-// Two instances of one name, as the chain and the training step of a network, are two cases that a reader can tell apart.
+// Two instances of one name, as the chain and the training step of a network, are two cases that a reader can distinguish.
 func TestInstancesOfOneName(t *testing.T) {
 	n := madeNight(resultstest.Size{Instances: 2, Limits: 1, Repetitions: 1}, "a", 1)
 	for _, r := range n.Rows {

@@ -256,18 +256,7 @@ func eventually(t *testing.T, otherwise string, ok func() bool) {
 // A full disk ends the run with an error and leaves a store without a scratch;
 // with room again it goes on to the same results.
 func TestDiskFull(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "small")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := testfile.SmallDisk(t, "256k")
 	list := tasks(t, "answers", 60)
 	folder := filepath.Join(dir, "sweep")
 	if err := store.WriteTasks(folder, &store.Sweep{Name: "test", Tasks: list}); err != nil {

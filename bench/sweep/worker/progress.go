@@ -35,7 +35,7 @@ func (m mean) value() time.Duration {
 	return m.sum / time.Duration(m.n)
 }
 
-// NewProgress starts counting: total tasks, of which the given ones are missing, on the given number of jobs.
+// NewProgress starts counting: of total tasks the given ones are missing, on the given number of jobs.
 func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
 	p := &Progress{
 		jobs: max(jobs, 1), begun: time.Now(), total: total, done: total - len(missing),

@@ -6,7 +6,7 @@ import (
 	"workbench/heuristics/flush/lcg"
 )
 
-// Two starts of which each is after the other raise each other's bounds by one a step: a short horizon refutes them, and for a long one
+// Two starts, each after the other, raise each other's bounds by one a step: a short horizon refutes them, and for a long one
 // the solver gives up where it took minutes before.
 func TestLongCyclesAreGivenUp(t *testing.T) {
 	for horizon, want := range map[int]lcg.Verdict{100: lcg.Infeasible, 100_000_000: lcg.Unknown} {

@@ -1,6 +1,6 @@
 // Package lifetimes holds buffers with their lifetimes and sizes, the instances
 // of offline dynamic storage allocation: which addresses the buffers get is the
-// answer, in what order memory is asked for and given back is known beforehand.
+// answer, in what order memory is allocated and freed is known beforehand.
 // Garey and Johnson, Computers and Intractability, 1979, problem SR2.
 package lifetimes
 

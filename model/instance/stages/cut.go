@@ -23,7 +23,7 @@ type Cutting struct {
 	// HostBandwidth units per second; nil: none.
 	Send                     []bool
 	SendShare, HostBandwidth float64
-	// Torch cuts for the runtime of PyTorch ([Torch]): nothing is given back before W, and
+	// Torch cuts for the runtime of PyTorch ([Torch]): nothing is freed before W, and
 	// the first computes no gradient of its input, so that all of its backward is W.
 	Torch bool
 }

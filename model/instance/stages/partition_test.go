@@ -220,7 +220,7 @@ func shortest(c *chain.Chain, from, stages int) float64 {
 	return best
 }
 
-// In the runtime of PyTorch nothing is given back before W, and the first stage computes no gradient of its input.
+// In the runtime of PyTorch nothing is freed before W, and the first stage computes no gradient of its input.
 func TestTorchCut(t *testing.T) {
 	c := &chain.Chain{Name: "nine", Input: chain.Input{Activation: 32768}}
 	saved := []float64{131072, 131072, 32768, 33792, 528384, 65536, 65536, 16384, 16384}

@@ -566,7 +566,7 @@ func (v *offloadReplay) endBackward(k int) {
 	v.delta[l-1].block = v.actions[k].out
 }
 
-// store puts a tensor on the device in a block, drop takes it away; a second block of it is given back.
+// store puts a tensor on the device in a block, drop takes it away; a second block of it is freed.
 func (v *offloadReplay) store(id int, block int32) {
 	t := &v.tensors[id]
 	if t.stored {

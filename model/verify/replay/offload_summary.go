@@ -21,7 +21,7 @@ type OffloadSummary struct {
 	PrefetchShare float64 `json:"prefetch_share"`
 }
 
-// AddTransfers adds up the transfers of p, of which all is what can be sent.
+// AddTransfers adds up the transfers of p; all is what could be sent.
 func (s *OffloadSummary) AddTransfers(p *plan.Plan, all float64, of func(k int) (bytes float64, meant bool)) {
 	for k := range p.Ops {
 		o := &p.Ops[k]

@@ -143,7 +143,7 @@ func (r *Replay) Events(timings func(k int) *Timing, clocked func(o *plan.Op) bo
 
 // Blocks receives the blocks of memory that a replay takes and gives back, in the order in which that happens.
 type Blocks interface {
-	// Allocate takes a block of so many units for a tensor and returns its number, -1 for a block of no bytes.
+	// Allocate takes a block of the given number of units for a tensor and returns its number, -1 for a block of no bytes.
 	Allocate(time, units float64, tensor string, layer int) int32
 	// Free gives a block back, unless it is -1, and sets it to -1.
 	Free(time float64, block *int32)

@@ -70,7 +70,7 @@ func Profile(s *functions.Sequence, p *plan.Plan) ([]replay.MemoryStep, error) {
 type Allocation struct {
 	Time     float64
 	Variable int  // index in the sequence
-	Free     bool // given back; else taken
+	Free     bool // freed; else allocated
 	Op       int  // index of the operation whose start or end it is; -1: there from the start
 }
 
